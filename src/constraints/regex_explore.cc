@@ -421,6 +421,7 @@ size_t RegexArena::memory() const {
       impl_->segment_pool.capacity() * sizeof(Segment) +
       impl_->shortest_of.capacity() * sizeof(uint64_t) +
       impl_->derived.capacity() * sizeof(impl_->derived[0]) + impl_->lengths_of.size() * 128;
+  for (const auto& [pattern, language] : impl_->parsed) bytes += pattern.capacity() + 64;
   for (const CodePointSet& set : impl_->sets) bytes += set.ranges().size_bytes();
   for (const WordList& list : impl_->lists) bytes += list.bytes.capacity() + list.size() * 8;
   return bytes;

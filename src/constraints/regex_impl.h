@@ -110,6 +110,8 @@ struct RegexArena::Impl {
   std::vector<WordList> lists;
   std::unordered_multimap<uint64_t, uint32_t> list_index;
 
+  std::unordered_map<std::string, Regex> parsed;  ///< by 's' or 'f' (search or full) and pattern
+
   // Memoised per node; as long as the largest id asked for.
   struct SegmentRange {
     uint32_t begin = 0;

@@ -57,6 +57,7 @@ class PatternCompiler {
   struct Context {
     bool hidden_left = false;   ///< text that is not seen stands before the sequence
     bool hidden_right = false;  ///< ... after it
+    bool never_at_end = false;  ///< the text does not end inside the sequence
   };
 
   Error refused(const PatternNode& node, const std::string& what) const {
@@ -180,6 +181,7 @@ class PatternCompiler {
           }
           return look_ahead(context, before, node, parts);
         case Kind::kTextEnd: {
+          if (context.never_at_end) return arena_.none();
           if (context.hidden_right) return refused(node, "$ inside a look-behind");
           CHIMERE_TRY(const Regex after, rest(context, before, parts));
           return arena_.concat(before, arena_.intersect(after, arena_.epsilon()));
@@ -220,12 +222,46 @@ class PatternCompiler {
       if (node.min > 0) choices.front().push_back(inner);
       return alternatives(context, before, choices, reversed);
     }
+    if (node.max > kMaxCopies && !context.hidden_right && only_ends(inner.node)) {
+      return repeated_up_to_end(context, before, node, reversed);
+    }
     if (node.max > kMaxCopies) return repeated_character(context, before, node, reversed);
     std::vector<std::vector<Part>> choices;
     for (uint32_t count = node.min; count <= node.max; ++count) {
       choices.emplace_back(count, inner);
     }
     return alternatives(context, before, choices, reversed);
+  }
+
+  /// Whether $ is the only assertion inside a node.
+  bool only_ends(uint32_t id) const {
+    const PatternNode& node = pattern_.nodes[id];
+    if (!node.asserts || node.kind == Kind::kTextEnd) return true;
+    return (node.kind == Kind::kConcat || node.kind == Kind::kAlternate ||
+            node.kind == Kind::kRepeat) &&
+           std::ranges::all_of(node.children, [&](uint32_t child) { return only_ends(child); });
+  }
+
+  /// A repeat whose copies may ask for the end of the text: (item(,|$))*
+  Result<Regex> repeated_up_to_end(Context context, Regex before, const PatternNode& node,
+                                   const std::vector<Part>& reversed) {
+    const Part inner = {.node = node.children.front(), .is_node = true};
+    // Copies inside the text, and the last copy if it ends with the text. Copies after that one
+    // are empty; where those are possible, they make up for any least count.
+    CHIMERE_TRY(const Regex inside, sequence({true, false, true}, {inner}));
+    CHIMERE_TRY(const Regex at_end, sequence({true, false, false}, {inner}));
+    // The copies stand before what follows.
+    Context behind = context;
+    behind.hidden_left = true;
+    CHIMERE_TRY(const Regex after, rest(behind, before, reversed));
+    Regex out = arena_.concat(arena_.repeat(inside, node.min, node.max), after);
+    if (arena_.accepts(after) && !context.never_at_end) {
+      const uint32_t least = arena_.accepts(at_end) || node.min == 0 ? 0 : node.min - 1;
+      const uint32_t most =
+          node.max == RegexArena::kUnbounded ? RegexArena::kUnbounded : node.max - 1;
+      out = arena_.unite(out, arena_.concat(arena_.repeat(inside, least, most), at_end));
+    }
+    return arena_.concat(before, out);
   }
 
   /// Many characters at each of which the text that follows is looked at, up to the end of the
@@ -329,10 +365,16 @@ Result<Regex> RegexArena::parse(std::string_view pattern, RegexSyntax syntax) {
     CHIMERE_TRY(const auto set, read_gbnf_class(pattern));
     return characters(set);
   }
+  const bool search = syntax == RegexSyntax::kEcma262Search;
+  std::string key(1, search ? 's' : 'f');
+  key += pattern;
+  if (const auto known = impl_->parsed.find(key); known != impl_->parsed.end()) {
+    return known->second;
+  }
   CHIMERE_TRY(const Pattern tree, read_pattern(pattern));
-  CHIMERE_TRY(const Regex language,
-              PatternCompiler(*this, tree).compile(syntax == RegexSyntax::kEcma262Search));
+  CHIMERE_TRY(const Regex language, PatternCompiler(*this, tree).compile(search));
   if (impl_->too_large) return unsupported("the pattern is too large");
+  impl_->parsed.emplace(std::move(key), language);
   return language;
 }
 

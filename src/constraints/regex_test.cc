@@ -68,6 +68,8 @@ class PatternMaker {
       atom = kAtoms[pick(10)];
     } else if (kind == 12) {
       return "(" + alternation(depth - 1) + ")";
+    } else if (kind == 13) {
+      atom = "(?:" + plain(depth - 1) + "(?:" + (pick(2) == 0 ? "$|" : "") + plain(0) + "))";
     } else {
       atom = "(?:" + plain(depth - 1) + ")";
     }
@@ -149,6 +151,18 @@ TEST(Regex, LookAround) {
   EXPECT_FALSE(found("^((?!stop).)*$", "go stop on"));
   EXPECT_TRUE(found("\\bcat\\b", "a cat."));
   EXPECT_FALSE(found("\\bcat\\b", "concat."));
+}
+
+TEST(Regex, EndOfTextInsideRepeats) {
+  const char* list = "^([^,]+(,|$)){3,}$";
+  EXPECT_TRUE(found(list, "a,b,c"));
+  EXPECT_TRUE(found(list, "a,b,c,"));
+  EXPECT_TRUE(found(list, "a,b,c,d"));
+  EXPECT_FALSE(found(list, "a,b"));
+  EXPECT_FALSE(found(list, "a,,b,c"));
+  const char* path = "^(\\/?((\\.{2})|([a-z0-9\\-]*))($|\\/))*$";
+  for (const char* text : {"", "/", "a/b", "../a/", "a//b"}) EXPECT_TRUE(found(path, text)) << text;
+  for (const char* text : {"a.b", "A", "...", "a b"}) EXPECT_FALSE(found(path, text)) << text;
 }
 
 TEST(Regex, Unicode) {

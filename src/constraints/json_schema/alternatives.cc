@@ -42,6 +42,7 @@ uint64_t hash_pairs(uint64_t hash, const std::vector<std::pair<uint32_t, uint32_
 std::optional<NumberAlternative> intersect_numbers(const NumberAlternative& a,
                                                    const NumberAlternative& b) {
   NumberAlternative out;
+  out.plain = a.plain || b.plain;
   if (!a.values && !b.values) {
     out.set = a.set.intersect(b.set);
     return out;
@@ -58,11 +59,13 @@ std::optional<NumberAlternative> intersect_numbers(const NumberAlternative& a,
 
 bool is_any_number(const NumberAlternative& number) {
   const NumberSet& set = number.set;
-  return !number.values && !set.min && !set.max && !set.integer && !set.not_integer &&
-         set.multiple_of.empty() && set.not_multiple_of.empty() && set.excluded.empty();
+  return !number.values && !number.plain && !set.min && !set.max && !set.integer &&
+         !set.not_integer && set.multiple_of.empty() && set.not_multiple_of.empty() &&
+         set.excluded.empty();
 }
 
 bool equal_numbers(const NumberAlternative& a, const NumberAlternative& b) {
+  if (a.plain != b.plain) return false;
   if (a.values || b.values) return a.values == b.values;
   return a.set.min == b.set.min && a.set.max == b.set.max &&
          a.set.exclusive_min == b.set.exclusive_min && a.set.exclusive_max == b.set.exclusive_max &&
@@ -74,7 +77,7 @@ bool equal_numbers(const NumberAlternative& a, const NumberAlternative& b) {
 void add_number(std::vector<NumberAlternative>& list, const NumberAlternative& number) {
   for (NumberAlternative& have : list) {
     if (is_any_number(have) || equal_numbers(have, number)) return;
-    if (have.values && number.values) {
+    if (have.values && number.values && have.plain == number.plain) {
       have.values->insert(have.values->end(), number.values->begin(), number.values->end());
       sort_unique(*have.values);
       return;
@@ -89,6 +92,10 @@ void add_number(std::vector<NumberAlternative>& list, const NumberAlternative& n
 bool NumberAlternative::contains(const Decimal& value) const {
   if (values) return std::binary_search(values->begin(), values->end(), value);
   return set.contains(value);
+}
+
+bool NumberAlternative::contains(const Decimal& value, std::string_view text) const {
+  return contains(value) && !(plain && text.find_first_of(".eE") != std::string_view::npos);
 }
 
 uint64_t RecordHash::operator()(const ObjectScope& scope) const {
@@ -106,6 +113,7 @@ uint64_t RecordHash::operator()(const ArrayScope& scope) const {
 uint64_t RecordHash::operator()(const ObjectRecord& record) const {
   uint64_t hash = hash_mix(record.min, record.max);
   hash = hash_list(hash_list(hash_list(hash, record.scopes), record.required), record.names);
+  hash = hash_list(hash, record.differs);
   for (const SomeProperty& some : record.some) {
     hash = hash_mix(hash_mix(hash, some.names), some.goal);
   }
@@ -116,6 +124,7 @@ uint64_t RecordHash::operator()(const ObjectRecord& record) const {
 uint64_t RecordHash::operator()(const ArrayRecord& record) const {
   uint64_t hash = hash_mix(hash_mix(record.min, record.max), record.unique ? 1 : 0);
   hash = hash_list(hash_list(hash, record.scopes), record.evaluating_contains);
+  hash = hash_list(hash, record.differs);
   for (const SomeItems& some : record.some) {
     hash = hash_mix(hash_mix(hash_mix(hash_mix(hash, some.from), some.goal), some.min), some.max);
   }
@@ -162,6 +171,7 @@ RecordId Records::intersect_objects(RecordId a, RecordId b) {
   out.names = merged(left.names, right.names);
   out.some = left.some;
   append_new(out.some, right.some);
+  out.differs = merged(left.differs, right.differs);
   out.dependent = left.dependent;
   append_new(out.dependent, right.dependent);
   return object(std::move(out));
@@ -181,6 +191,7 @@ RecordId Records::intersect_arrays(RecordId a, RecordId b) {
   append_new(out.some, right.some);
   out.evaluating_contains = merged(left.evaluating_contains, right.evaluating_contains);
   out.unique = left.unique || right.unique;
+  out.differs = merged(left.differs, right.differs);
   return array(std::move(out));
 }
 
@@ -191,7 +202,9 @@ bool Records::intersect(Alternatives& a, const Alternatives& b) {
   const size_t largest =
       std::max({a.strings.size() * b.strings.size(), a.numbers.size() * b.numbers.size(),
                 a.objects.size() * b.objects.size(), a.arrays.size() * b.arrays.size()});
-  if (largest > 50 * kMaxAlternatives) return false;
+  if (largest > kMaxPairsAtOnce && std::min(a.size(), b.size()) > 1) return false;
+  pairs_ += largest;
+  if (pairs_ > kMaxPairs) return false;
 
   std::vector<StringSet> strings;
   for (const StringSet& left : a.strings) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -78,7 +79,10 @@ struct StringSet {
 struct NumberAlternative {
   NumberSet set;
   std::optional<std::vector<Decimal>> values;  ///< ascending; `set` is not looked at
+  bool plain = false;                          ///< without fraction and exponent
   bool contains(const Decimal& value) const;
+  /// Whether the machine of the set reads this text, which has the value.
+  bool contains(const Decimal& value, std::string_view text) const;
 };
 
 using ScopeId = uint32_t;
@@ -110,6 +114,7 @@ struct ObjectRecord {
   std::vector<GoalId> names;     ///< of propertyNames, ascending
   std::vector<SomeProperty> some;
   std::vector<std::pair<Symbol, std::vector<Symbol>>> dependent;  ///< dependentRequired
+  std::vector<ValueId> differs;  ///< objects that it must not be equal to, ascending
   uint64_t min = 0;
   uint64_t max = kNoLimit;
   bool operator==(const ObjectRecord&) const = default;
@@ -141,6 +146,7 @@ struct ArrayRecord {
   uint64_t min = 0;
   uint64_t max = kNoLimit;
   bool unique = false;
+  std::vector<ValueId> differs;             ///< arrays that it must not be equal to, ascending
   std::vector<NodeId> evaluating_contains;  ///< whose items count as evaluated, ascending
   bool operator==(const ArrayRecord&) const = default;
 };
@@ -188,7 +194,7 @@ class Records {
   const ObjectScope& object_scope(ScopeId id) const { return object_scopes_[id]; }
   const ArrayScope& array_scope(ScopeId id) const { return array_scopes_[id]; }
 
-  /// False if the result would have more than kMaxAlternatives.
+  /// False if the result would have more than kMaxAlternatives or take too much work.
   [[nodiscard]] bool intersect(Alternatives& a, const Alternatives& b);
   /// `absorb`: a record without conditions replaces all others.
   [[nodiscard]] bool unite(Alternatives& a, const Alternatives& b, bool absorb = true);
@@ -198,9 +204,14 @@ class Records {
   RecordId intersect_arrays(RecordId a, RecordId b);
 
   static constexpr size_t kMaxAlternatives = 20'000;
+  /// Pairs of records in all intersections.
+  static constexpr size_t kMaxPairs = 250'000;
+  /// Pairs of records in one intersection.
+  static constexpr size_t kMaxPairsAtOnce = 50'000;
 
  private:
   RegexArena& arena_;
+  size_t pairs_ = 0;
   Interner<ObjectScope, RecordHash> object_scopes_;
   Interner<ArrayScope, RecordHash> array_scopes_;
   Interner<ObjectRecord, RecordHash> objects_;

@@ -67,7 +67,11 @@ GoalId Expander::conjunction(GoalId a, GoalId b) {
 }
 
 Status Expander::intersect(const Node& node, Alternatives& a, const Alternatives& b) {
-  if (records_.intersect(a, b)) return {};
+  const bool product = a.objects.size() > 1 && b.objects.size() > 1;
+  if (records_.intersect(a, b)) {
+    if (product && a.objects.size() > 2) simplify(a);
+    return {};
+  }
   return at(node, "the combinations of its sub-schemas are too many");
 }
 
@@ -121,7 +125,7 @@ Result<const Alternatives*> Expander::expand_literal(Literal literal, bool annot
   }
   ++depth_;
   const bool absorbed = absorb_;
-  absorb_ = !annotated;
+  absorb_ = !annotated && node.unevaluated_items == kNone && node.unevaluated_properties == kNone;
   auto expanded = literal % 2 == 0 ? expand_node(node, annotated) : expand_negation(node);
   absorb_ = absorbed;
   --depth_;
@@ -184,6 +188,48 @@ NodeId Expander::const_node(ValueId value) {
     found->second = add_node(std::move(node));
   }
   return found->second;
+}
+
+GoalId Expander::excluding(std::vector<ValueId> values) {
+  if (values.empty()) return kAnything;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  const auto [found, added] = excluding_.emplace(values, kNone);
+  if (added) {
+    Node node;
+    node.has_enum = true;
+    node.enumeration = std::move(values);
+    found->second = add_node(std::move(node));
+  }
+  return goal_of(found->second, true);
+}
+
+/// The same conditions, as what "not" and "if" leave behind: nothing counts as evaluated.
+Alternatives Expander::without_annotations(Alternatives alternatives) {
+  for (RecordId& id : alternatives.objects) {
+    ObjectRecord record = records_.object(id);
+    for (ScopeId& scope : record.scopes) {
+      ObjectScope copy = records_.object_scope(scope);
+      copy.evaluates = copy.rest_evaluates = false;
+      scope = records_.object_scope(std::move(copy));
+    }
+    std::sort(record.scopes.begin(), record.scopes.end());
+    id = records_.object(std::move(record));
+  }
+  for (RecordId& id : alternatives.arrays) {
+    ArrayRecord record = records_.array(id);
+    record.evaluating_contains.clear();
+    for (ScopeId& scope : record.scopes) {
+      ArrayScope copy = records_.array_scope(scope);
+      copy.evaluates = copy.rest_evaluates = false;
+      scope = records_.array_scope(std::move(copy));
+    }
+    std::sort(record.scopes.begin(), record.scopes.end());
+    id = records_.array(std::move(record));
+  }
+  std::sort(alternatives.objects.begin(), alternatives.objects.end());
+  std::sort(alternatives.arrays.begin(), alternatives.arrays.end());
+  return alternatives;
 }
 
 RecordId Expander::object_record(const Node& node) {
@@ -255,6 +301,7 @@ Alternatives Expander::keywords_of(const Node& node) {
     set.max = node.maximum;
     set.exclusive_min = node.minimum && node.exclusive_minimum;
     set.exclusive_max = node.maximum && node.exclusive_maximum;
+    out.numbers[0].plain = node.plain_integers;
     if (node.multiple_of) set.multiple_of = {*node.multiple_of};
   }
   if (!out.objects.empty()) {
@@ -351,7 +398,8 @@ Result<Alternatives> Expander::expand_node(const Node& node, bool annotated) {
   if (node.negated != kNone) {
     CHIMERE_TRY(const Alternatives* alternatives,
                 expand_literal(literal_of(node.negated, true), false));
-    CHIMERE_CHECK_OK(intersect(node, out, *alternatives));
+    CHIMERE_CHECK_OK(
+        intersect(node, out, inner ? without_annotations(*alternatives) : *alternatives));
   }
   if (node.if_schema != kNone) {
     CHIMERE_TRY(const Alternatives alternatives, conditional(node, inner));
@@ -391,14 +439,26 @@ Result<Alternatives> Expander::one_of(const Node& node, bool annotated) {
     CHIMERE_TRY(const Alternatives* part, expand_literal(literal_of(branch, false), annotated));
     branches.push_back(part);
   }
+  std::vector<Discriminators> discriminators;
+  discriminators.reserve(branches.size());
+  for (const Alternatives* branch : branches) discriminators.push_back(discriminators_of(*branch));
+  const auto discriminated = [&](size_t i, size_t j) {
+    return std::any_of(discriminators[i].begin(), discriminators[i].end(), [&](const auto& one) {
+      const auto other = discriminators[j].find(one.first);
+      return other != discriminators[j].end() &&
+             std::find_first_of(one.second.begin(), one.second.end(), other->second.begin(),
+                                other->second.end()) == one.second.end();
+    });
+  };
   std::vector<Alternatives> parts;
   for (size_t i = 0; i < branches.size(); ++i) {
     Alternatives part = *branches[i];
     for (size_t j = 0; j < branches.size(); ++j) {
-      if (j == i || disjoint(part, *branches[j], kContradictionDepth)) continue;
+      if (j == i || discriminated(i, j) || disjoint(part, *branches[j], kContradictionDepth))
+        continue;
       CHIMERE_TRY(const Alternatives* rest,
                   expand_literal(literal_of(node.one_of[j], true), false));
-      CHIMERE_CHECK_OK(intersect(node, part, *rest));
+      CHIMERE_CHECK_OK(intersect(node, part, annotated ? without_annotations(*rest) : *rest));
     }
     parts.push_back(std::move(part));
   }
@@ -420,7 +480,7 @@ Result<Alternatives> Expander::conditional(const Node& node, bool annotated) {
                 expand_literal(literal_of(node.then_schema, false), annotated));
     CHIMERE_CHECK_OK(intersect(node, out, *part));
   }
-  Alternatives rest = *otherwise;
+  Alternatives rest = annotated ? without_annotations(*otherwise) : *otherwise;
   if (node.else_schema != kNone) {
     CHIMERE_TRY(const Alternatives* part,
                 expand_literal(literal_of(node.else_schema, false), annotated));
@@ -558,6 +618,41 @@ uint64_t Expander::uniform_from(RecordId record) const {
   return out;
 }
 
+/// For objects of one record; others have none.
+Expander::Discriminators Expander::discriminators_of(const Alternatives& alternatives) {
+  constexpr size_t kMostWords = 16;
+  Discriminators out;
+  const bool only_object = alternatives.objects.size() == 1 && alternatives.size() == 1 &&
+                           !alternatives.null && !alternatives.yes && !alternatives.no;
+  if (!only_object || looking_ >= kContradictionDepth) return out;
+  const RecordId id = alternatives.objects[0];
+  const std::vector<Symbol> required = records_.object(id).required;
+  for (const Symbol key : required) {
+    const GoalId goal = property_goal(id, key);
+    if (goal == kAnything || goal == kNothing) continue;
+    // Only goals that list their values are worth a look.
+    const bool listed = std::any_of(goals_[goal].begin(), goals_[goal].end(), [&](Literal literal) {
+      return literal % 2 == 0 && schemas_.nodes[literal / 2].has_enum;
+    });
+    if (!listed) continue;
+    ++looking_;
+    const auto expanded = expand(goal);
+    --looking_;
+    if (!expanded.ok()) continue;
+    const Alternatives& values = **expanded;
+    if (values.null || values.yes || values.no || values.size() != values.strings.size()) continue;
+    std::vector<std::string> words;
+    bool few = true;
+    for (const StringSet& set : values.strings) {
+      const auto finite = arena_.finite(set.language, kMostWords);
+      few = few && finite.ok() && finite->has_value();
+      if (few) words.insert(words.end(), (*finite)->begin(), (*finite)->end());
+    }
+    if (few) out.emplace(key, std::move(words));
+  }
+  return out;
+}
+
 bool Expander::disjoint(const Alternatives& a, const Alternatives& b, int depth) {
   if ((a.null && b.null) || (a.yes && b.yes) || (a.no && b.no)) return false;
   Alternatives both = a;
@@ -598,8 +693,16 @@ bool Expander::certainly_empty(const Alternatives& alternatives, int depth) {
 bool Expander::certainly_empty(GoalId goal, int depth) {
   if (goal == kNothing) return true;
   if (goal == kAnything || depth <= 0) return false;
+  if (const auto found = empty_.find(goal); found != empty_.end()) return found->second;
+  // Each search may expand goals, which may begin searches: not through a whole schema.
+  if (looking_ >= kContradictionDepth) return false;
+  ++looking_;
   const auto expanded = expand(goal);
-  return expanded.ok() && certainly_empty(**expanded, depth);
+  const bool empty = expanded.ok() && certainly_empty(**expanded, depth);
+  --looking_;
+  if (!expanded.ok()) return false;
+  if (empty || depth == kContradictionDepth - 1) empty_.emplace(goal, empty);
+  return empty;
 }
 
 }  // namespace chimere::constraints::json_schema

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -46,6 +47,8 @@ class Expander {
 
   /// The schema that only this value satisfies.
   NodeId const_node(ValueId value);
+  /// The goal of all values but these.
+  GoalId excluding(std::vector<ValueId> values);
 
   Records& records() { return records_; }
   const Records& records() const { return records_; }
@@ -69,8 +72,8 @@ class Expander {
   RecordId object_record(const Node& node);
   RecordId array_record(const Node& node);
   Alternatives enumeration_of(const Node& node);
-  Alternatives negated_enumeration(const Node& node, Status& status);
-  Alternatives differs_from(ValueId value);
+  Alternatives negated_enumeration(const Node& node);
+  Alternatives without_annotations(Alternatives alternatives);
   Result<Alternatives> any_of(const Node& node, bool annotated);
   Result<Alternatives> one_of(const Node& node, bool annotated);
   Result<Alternatives> conditional(const Node& node, bool annotated);
@@ -82,10 +85,16 @@ class Expander {
   Regex other_names(const Node& node);
   NodeId add_node(Node node);
 
+  /// The words that required properties are restricted to.
+  using Discriminators = std::map<Symbol, std::vector<std::string>>;
+  Discriminators discriminators_of(const Alternatives& alternatives);
   bool disjoint(const Alternatives& a, const Alternatives& b, int depth);
   bool certainly_empty(const Alternatives& alternatives, int depth);
   bool certainly_empty(GoalId goal, int depth);
   bool evaluated(ScopeId scope, Symbol key);
+  void simplify(Alternatives& alternatives);
+  RecordId simplified(RecordId record);
+  bool implies(const ObjectRecord& weaker, const ObjectRecord& stronger) const;
 
   Status intersect(const Node& node, Alternatives& a, const Alternatives& b);
   Status unite(const Node& node, Alternatives& a, const Alternatives& b);
@@ -101,8 +110,12 @@ class Expander {
   std::unordered_map<GoalId, std::unique_ptr<Alternatives>> expanded_;
   std::unordered_map<uint64_t, GoalId> property_goals_;
   std::unordered_map<uint64_t, bool> matched_;
+  std::unordered_map<GoalId, bool> empty_;
+  std::unordered_map<RecordId, RecordId> simplified_;
   std::unordered_map<ValueId, NodeId> const_nodes_;
+  std::map<std::vector<ValueId>, NodeId> excluding_;
   int depth_ = 0;
+  int looking_ = 0;     ///< nested searches for contradictions
   bool absorb_ = true;  ///< of Records::unite()
 };
 

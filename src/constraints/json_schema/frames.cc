@@ -8,6 +8,7 @@ uint64_t FrameHash::operator()(const Frame& frame) const {
   uint64_t hash = hash_mix(frame.parent, frame.object ? 2 : 1);
   hash = hash_mix(hash_mix(hash, frame.seen), frame.items);
   hash = hash_mix(hash_mix(hash, frame.key), frame.goals);
+  hash = hash_mix(hash, frame.keeps ? frame.values : kNone);
   for (const Candidate& candidate : frame.candidates) {
     hash = hash_mix(hash_mix(hash, candidate.record), candidate.goal);
     hash = hash_mix(hash, candidate.progress);
@@ -47,6 +48,7 @@ const ValueStart& Frames::start(FrameId pending) {
   std::vector<NumberAlternative> number_sets;
   bool equal_strings = true;
   const Alternatives* first_strings = nullptr;
+  const std::vector<uint32_t> none;
   const std::vector<uint32_t> list_of_goals = liveness_.lists()[goals];
   for (const GoalId goal : list_of_goals) {
     const auto expanded = expander_.expand(goal);
@@ -69,11 +71,11 @@ const ValueStart& Frames::start(FrameId pending) {
                          alternatives.numbers.end());
     }
     for (const RecordId record : alternatives.objects) {
-      if (liveness_.completable(record, {{}, 0})) out.objects.push_back({record, goal, 0});
+      if (liveness_.completable(record, {none, 0, &none})) out.objects.push_back({record, goal, 0});
     }
     for (const RecordId record : alternatives.arrays) {
       const uint32_t counts = liveness_.no_counts(record);
-      if (liveness_.completable_array(record, 0, counts)) {
+      if (liveness_.completable_array(record, {0, counts, &none})) {
         out.arrays.push_back({record, goal, counts});
       }
     }
@@ -88,12 +90,33 @@ const ValueStart& Frames::start(FrameId pending) {
   return out;
 }
 
+bool Frames::compares(const Frame& frame) const {
+  const Records& records = expander_.records();
+  return frames_[frame.parent].keeps ||
+         std::any_of(frame.candidates.begin(), frame.candidates.end(),
+                     [&](const Candidate& candidate) {
+                       if (frame.object) return !records.object(candidate.record).differs.empty();
+                       const ArrayRecord& array = records.array(candidate.record);
+                       return array.unique || !array.differs.empty();
+                     });
+}
+
+ValueId Frames::value_of(FrameId id) {
+  const Frame& frame = frames_[id];
+  JsonValue value;
+  value.type = frame.object ? ValueType::kObject : ValueType::kArray;
+  if (frame.object) value.keys = liveness_.lists()[frame.seen];
+  value.items = liveness_.lists()[frame.values];
+  return expander_.values().intern(std::move(value));
+}
+
 FrameId Frames::open_object(FrameId pending) {
   Frame frame;
   frame.object = true;
   frame.parent = pending;
   frame.candidates = start(pending).objects;
-  frame.seen = list({});
+  frame.seen = frame.values = list({});
+  frame.keeps = compares(frame);
   return frame.candidates.empty() ? kNone : intern(std::move(frame));
 }
 
@@ -101,6 +124,8 @@ FrameId Frames::open_array(FrameId pending) {
   Frame frame;
   frame.parent = pending;
   frame.candidates = start(pending).arrays;
+  frame.values = list({});
+  frame.keeps = compares(frame);
   return frame.candidates.empty() ? kNone : intern(std::move(frame));
 }
 
@@ -191,7 +216,7 @@ uint32_t Frames::array_closing(FrameId array) {
   const Frame& frame = frames_[array];
   std::vector<uint32_t> closing;
   for (const Candidate& candidate : frame.candidates) {
-    if (liveness_.complete_array(candidate.record, frame.items, candidate.progress)) {
+    if (liveness_.complete_array(candidate.record, array_progress(frame, candidate))) {
       closing.push_back(candidate.goal);
     }
   }
@@ -206,7 +231,7 @@ FrameId Frames::with_item(FrameId array) {
   std::vector<Candidate> left;
   for (const Candidate& candidate : frame.candidates) {
     const auto outcomes =
-        liveness_.item_outcomes(candidate.record, frame.items, candidate.progress);
+        liveness_.item_outcomes(candidate.record, array_progress(frame, candidate));
     for (const Outcome& outcome : outcomes) goals.push_back(outcome.goal);
     if (!outcomes.empty()) left.push_back(candidate);
   }
@@ -221,8 +246,8 @@ FrameId Frames::with_item(FrameId array) {
   return out;
 }
 
-FrameId Frames::finish(FrameId pending, uint32_t satisfied) {
-  const uint64_t id = static_cast<uint64_t>(pending) << 32 | satisfied;
+FrameId Frames::finish(FrameId pending, uint32_t satisfied, ValueId value) {
+  const auto id = std::tuple(pending, satisfied, value);
   if (const auto found = finished_.find(id); found != finished_.end()) return found->second;
   Frame frame = frames_[pending];
   const std::vector<uint32_t> goals = liveness_.lists()[satisfied];
@@ -242,7 +267,7 @@ FrameId Frames::finish(FrameId pending, uint32_t satisfied) {
       }
     } else {
       const auto outcomes =
-          liveness_.item_outcomes(candidate.record, frame.items, candidate.progress);
+          liveness_.item_outcomes(candidate.record, array_progress(frame, candidate));
       // The last outcome that holds counts most conditions.
       for (const Outcome& outcome : outcomes) {
         if (!holds(outcome.goal)) continue;
@@ -258,13 +283,24 @@ FrameId Frames::finish(FrameId pending, uint32_t satisfied) {
     frame.goals = kNone;
     if (frame.object) {
       std::vector<uint32_t> seen = liveness_.lists()[frame.seen];
-      seen.push_back(frame.key);
-      frame.seen = list(std::move(seen));
+      const auto place = std::lower_bound(seen.begin(), seen.end(), frame.key) - seen.begin();
+      seen.insert(seen.begin() + place, frame.key);
+      frame.seen = liveness_.lists().intern(std::move(seen));
+      if (frame.keeps) {
+        std::vector<uint32_t> values = liveness_.lists()[frame.values];
+        values.insert(values.begin() + place, value);
+        frame.values = liveness_.lists().intern(std::move(values));
+      }
       frame.key = kNone;
     } else {
       ++frame.items;
+      if (frame.keeps) {
+        std::vector<uint32_t> values = liveness_.lists()[frame.values];
+        values.push_back(value);
+        frame.values = liveness_.lists().intern(std::move(values));
+      }
       // Behind all bounds, arrays of any length are the same.
-      uint64_t most = 0;
+      uint64_t most = frame.keeps ? kNoLimit : 0;
       for (const Candidate& candidate : frame.candidates) {
         const ArrayRecord& array = expander_.records().array(candidate.record);
         const uint64_t bound = array.max != kNoLimit
@@ -302,7 +338,7 @@ uint32_t Frames::goals_of_number(FrameId pending, std::string_view value) {
   std::vector<uint32_t> out;
   for (const auto& [goal, alternatives] : begin.goals) {
     if (std::any_of(alternatives->numbers.begin(), alternatives->numbers.end(),
-                    [&](const NumberAlternative& set) { return set.contains(*decimal); })) {
+                    [&](const NumberAlternative& set) { return set.contains(*decimal, value); })) {
       out.push_back(goal);
     }
   }

@@ -3,9 +3,11 @@
 #define CHIMERE_CONSTRAINTS_JSON_SCHEMA_FRAMES_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -33,9 +35,13 @@ struct Frame {
   bool object = false;
   FrameId parent = kRootFrame;
   std::vector<Candidate> candidates;
-  uint32_t seen = 0;       ///< Liveness::lists(): keys of an object, ascending
-  uint64_t items = 0;      ///< of an array; saturated where more make no difference
-  Symbol key = kNone;      ///< of the property whose value is read
+  uint32_t seen = 0;   ///< Liveness::lists(): keys of an object, ascending
+  uint64_t items = 0;  ///< of an array; saturated where more make no difference
+  Symbol key = kNone;  ///< of the property whose value is read
+  /// Whether the values of its properties or items are kept in `values` (of lists(), in the order
+  /// of `seen` or of the items): some record needs to compare them.
+  bool keeps = false;
+  uint32_t values = 0;
   uint32_t goals = kNone;  ///< Liveness::lists(): goals of the value that is read
   bool operator==(const Frame&) const = default;
 };
@@ -91,8 +97,12 @@ class Frames {
   /// The frame that reads a further item; kNone if there may be none.
   FrameId with_item(FrameId array);
 
-  /// The frame after its value, which satisfies these goals. Not for kRootFrame.
-  FrameId finish(FrameId pending, uint32_t satisfied);
+  /// The frame after its value, which satisfies these goals. Not for kRootFrame. `value`: the value
+  /// itself if keeps_value().
+  FrameId finish(FrameId pending, uint32_t satisfied, ValueId value);
+  bool keeps_value(FrameId pending) const { return frames_[pending].keeps; }
+  /// The value of an open object or array that keeps its values.
+  ValueId value_of(FrameId frame);
 
   /// The goals of a frame's value that a string or a number satisfies.
   uint32_t goals_of_string(FrameId pending, std::string_view value);
@@ -103,8 +113,12 @@ class Frames {
  private:
   FrameId intern(Frame frame);
   ObjectProgress progress(const Frame& frame, const Candidate& candidate) {
-    return {liveness_.lists()[frame.seen], candidate.progress};
+    return {liveness_.lists()[frame.seen], candidate.progress, &liveness_.lists()[frame.values]};
   }
+  ArrayProgress array_progress(const Frame& frame, const Candidate& candidate) {
+    return {frame.items, candidate.progress, &liveness_.lists()[frame.values]};
+  }
+  bool compares(const Frame& frame) const;
   uint32_t list(std::vector<uint32_t> items);
 
   Expander& expander_;
@@ -113,7 +127,8 @@ class Frames {
   Interner<Frame, FrameHash> frames_;
   std::unordered_map<uint32_t, std::unique_ptr<ValueStart>> starts_;
   std::unordered_map<FrameId, std::unique_ptr<KeyOptions>> key_options_;
-  std::unordered_map<uint64_t, FrameId> with_key_, finished_;
+  std::unordered_map<uint64_t, FrameId> with_key_;
+  std::map<std::tuple<FrameId, uint32_t, ValueId>, FrameId> finished_;
   std::unordered_map<FrameId, FrameId> with_item_;
   std::unordered_map<FrameId, uint32_t> array_closing_;
   size_t memory_ = 0;

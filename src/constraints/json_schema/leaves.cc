@@ -35,16 +35,21 @@ std::optional<uint32_t> read_unit(std::string_view raw, size_t at) {
 }
 
 /// The notations of a number that are accepted for single values.
-std::vector<std::string> notations(const Decimal& number) {
-  std::vector<std::string> out = {number.text()};
+std::vector<std::string> notations(const Decimal& number, bool plain) {
+  std::vector<std::string> out;
+  if (!plain) out.push_back(number.text());
   const auto digits = static_cast<int64_t>(number.digits.size());
   const std::string sign = number.negative ? "-" : "";
-  if (number.is_zero()) return {"0", "0.0", "-0", "-0.0"};
+  if (number.is_zero()) {
+    if (plain) return {"0", "-0"};
+    return {"0", "0.0", "-0", "-0.0"};
+  }
   if (number.exponent >= digits && number.exponent <= kLongestPlain) {
-    const std::string plain =
+    const std::string whole =
         sign + number.digits + std::string(static_cast<size_t>(number.exponent - digits), '0');
-    out.push_back(plain);
-    out.push_back(plain + ".0");
+    out.push_back(whole);
+    if (plain) return out;
+    out.push_back(whole + ".0");
   } else if (number.exponent > 0 && digits <= kLongestPlain) {
     const auto whole = static_cast<size_t>(number.exponent);
     if (number.exponent < digits) {
@@ -54,6 +59,7 @@ std::vector<std::string> notations(const Decimal& number) {
     out.push_back(sign + "0." + std::string(static_cast<size_t>(-number.exponent), '0') +
                   number.digits);
   }
+  if (plain) return out;
   // As repr() and JSON.stringify() write large and small numbers: 1e+20, 1.5e-07, 1e-7.
   const int64_t exponent = number.exponent - 1;
   std::string mantissa = sign + number.digits.substr(0, 1);
@@ -75,15 +81,15 @@ void append_key(std::string& key, const std::vector<Decimal>& list) {
 }
 
 std::string key_of(const NumberAlternative& number) {
-  std::string key;
+  std::string key = number.plain ? "p" : "";
   if (number.values) {
     append_key(key, *number.values);
     return key;
   }
   const NumberSet& set = number.set;
-  key = (set.min ? set.min->text() : "") + (set.exclusive_min ? "<" : "[") +
-        (set.max ? set.max->text() : "") + (set.exclusive_max ? ">" : "]") +
-        (set.integer ? "i" : "") + (set.not_integer ? "f" : "") + ":";
+  key += (set.min ? set.min->text() : "") + (set.exclusive_min ? "<" : "[") +
+         (set.max ? set.max->text() : "") + (set.exclusive_max ? ">" : "]") +
+         (set.integer ? "i" : "") + (set.not_integer ? "f" : "") + ":";
   append_key(key, set.multiple_of);
   append_key(key, set.not_multiple_of);
   append_key(key, set.excluded);
@@ -206,11 +212,14 @@ Result<Machine*> Leaves::number_machine(const NumberAlternative& set) {
   if (set.values) {
     std::vector<std::string> words;
     for (const Decimal& number : *set.values) {
-      for (std::string& word : notations(number)) words.push_back(std::move(word));
+      for (std::string& word : notations(number, set.plain)) words.push_back(std::move(word));
     }
     CHIMERE_TRY(machine, RegexMachine::create(arena_, arena_.words(std::move(words))));
   } else {
-    auto created = NumberMachine::create(set.set);
+    NumberFormat format;
+    if (set.plain) format.fraction_digits = 0;
+    format.exponent = !set.plain;
+    auto created = NumberMachine::create(set.set, format);
     if (created.ok()) {
       machine = *std::move(created);
     } else if (created.error().code != Error::Code::kInvalidArgument) {

@@ -94,11 +94,11 @@ bool Liveness::possible(GoalId goal, const Probe& probe) {
   }
   const std::vector<Symbol> none;
   for (const RecordId record : alternatives.arrays) {
-    if (array_possible(record, 0, no_counts(record), probe)) return true;
+    if (array_possible(record, {0, no_counts(record), &none}, probe)) return true;
   }
   return std::any_of(alternatives.objects.begin(), alternatives.objects.end(),
                      [&](RecordId record) {
-                       return object_possible(record, {none, 0}, probe);
+                       return object_possible(record, {none, 0, &none}, probe);
                      });
 }
 
@@ -329,27 +329,75 @@ bool Liveness::enough_keys(RecordId record, uint64_t wanted, const Probe& probe)
   return count >= wanted;
 }
 
-bool Liveness::can_satisfy(RecordId record, const SomeProperty& some,
-                           const std::vector<Symbol>& seen, const std::vector<Symbol>& pending,
-                           bool* needs_no_slot, bool* endless, const Probe& probe) {
-  const auto named_can = [&](Symbol key) {
-    return !has(seen, key) && expander_.matches(some.names, key) && names_allow(record, key) &&
-           probe(expander_.conjunction(expander_.property_goal(record, key), some.goal));
-  };
-  *needs_no_slot = std::any_of(pending.begin(), pending.end(), named_can);
-  *endless = false;
+bool Liveness::endless(Regex language) {
+  constexpr size_t kMany = 64;
+  const auto [found, added] = endless_.emplace(language, false);
+  if (!added) return found->second;
+  const auto finite = expander_.arena().finite(language, kMany);
+  if (!finite.ok()) return fail(finite.error());
+  found->second = !finite->has_value();
+  return found->second;
+}
+
+/// Whether the conditions of ObjectRecord::some that are open can all be satisfied by keys that are
+/// pending or by at most `slots` further ones: an assignment of keys to conditions is searched.
+bool Liveness::can_satisfy(RecordId record, const ObjectProgress& progress,
+                           const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe) {
+  constexpr size_t kMostCandidates = 12;
+  const ObjectRecord object = expander_.records().object(record);
   RegexArena& arena = expander_.arena();
   const std::vector<Class> all = classes(record);
-  for (const Class& one : all) {
-    constexpr size_t kMany = 1000;
-    if (!probe(expander_.conjunction(one.goal, some.goal))) continue;
-    const auto finite = arena.finite(arena.intersect(one.names, some.names), kMany);
-    if (!finite.ok()) return fail(finite.error());
-    if (!*finite) *endless = true;
-  }
-  if (*needs_no_slot || *endless) return true;
   const std::vector<Symbol> named = named_keys(record);
-  return std::any_of(named.begin(), named.end(), named_can);
+  struct Condition {
+    GoalId goal = kAnything;
+    std::vector<Symbol> keys;  ///< that can satisfy it, the pending ones first
+    bool endless = false;      ///< or any of many others
+  };
+  std::vector<Condition> open;
+  for (size_t i = 0; i < object.some.size(); ++i) {
+    if ((progress.done >> i & 1) != 0) continue;
+    const SomeProperty& some = object.some[i];
+    Condition condition;
+    condition.goal = some.goal;
+    for (const bool must : {true, false}) {
+      for (const Symbol key : named) {
+        if (has(pending, key) != must || has(progress.seen, key)) continue;
+        if (condition.keys.size() >= kMostCandidates) break;
+        if (!expander_.matches(some.names, key) || !names_allow(record, key)) continue;
+        if (probe(expander_.conjunction(expander_.property_goal(record, key), some.goal))) {
+          condition.keys.push_back(key);
+        }
+      }
+    }
+    for (const Class& one : all) {
+      if (!probe(expander_.conjunction(one.goal, some.goal))) continue;
+      condition.endless = condition.endless || endless(arena.intersect(one.names, some.names));
+    }
+    if (condition.keys.empty() && !condition.endless) return false;
+    open.push_back(std::move(condition));
+  }
+  std::map<Symbol, GoalId> chosen;
+  const std::function<bool(size_t, uint64_t)> assign = [&](size_t at, uint64_t free) {
+    if (at == open.size()) return true;
+    for (const Symbol key : open[at].keys) {
+      const auto found = chosen.find(key);
+      const bool is_new = found == chosen.end();
+      const bool takes_slot = is_new && !has(pending, key);
+      if (takes_slot && free == 0) continue;
+      const GoalId before = is_new ? expander_.property_goal(record, key) : found->second;
+      const GoalId both = expander_.conjunction(before, open[at].goal);
+      if (!probe(both)) continue;
+      chosen[key] = both;
+      if (assign(at + 1, takes_slot && free != kNoLimit ? free - 1 : free)) return true;
+      if (is_new) {
+        chosen.erase(key);
+      } else {
+        chosen[key] = before;
+      }
+    }
+    return open[at].endless && free > 0 && assign(at + 1, free == kNoLimit ? free : free - 1);
+  };
+  return assign(0, object.dependent.empty() ? slots : 0);
 }
 
 bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
@@ -371,26 +419,16 @@ bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
   if (count == 0 && object.min > must.size() && !enough_keys(record, object.min, probe)) {
     return false;
   }
-  constexpr size_t kMostConditions = 8;
+  constexpr size_t kMostConditions = 6;
   if (object.some.size() > kMostConditions) {
     return fail(unsupported("the JSON schema negates too many conditions on one object"));
   }
+  if (!object.differs.empty() && !object_can_differ(record, progress, must, probe)) return false;
   uint64_t open = 0;
   for (size_t i = 0; i < object.some.size(); ++i) open += (progress.done >> i & 1) == 0 ? 1 : 0;
   if (open == 0) return true;
   const uint64_t slots = object.max == kNoLimit ? kNoLimit : object.max - count - must.size();
-  for (size_t i = 0; i < object.some.size(); ++i) {
-    if ((progress.done >> i & 1) != 0) continue;
-    bool needs_no_slot = false;
-    bool endless = false;
-    if (!can_satisfy(record, object.some[i], progress.seen, must, &needs_no_slot, &endless,
-                     probe)) {
-      return false;
-    }
-    // Several conditions at once are only taken on where they cannot get in each other's way.
-    if (open == 1 ? !needs_no_slot && slots == 0 : !endless || slots < open) return false;
-  }
-  return true;
+  return can_satisfy(record, progress, must, slots, probe);
 }
 
 bool Liveness::completable(RecordId record, const ObjectProgress& progress) {
@@ -401,7 +439,11 @@ bool Liveness::complete(RecordId record, const ObjectProgress& progress) {
   const ObjectRecord& object = expander_.records().object(record);
   const uint64_t all = (uint64_t{1} << object.some.size()) - 1;
   return progress.seen.size() >= object.min && progress.seen.size() <= object.max &&
-         progress.done == all && pending(object, progress.seen, kNone).empty();
+         progress.done == all && pending(object, progress.seen, kNone).empty() &&
+         std::none_of(object.differs.begin(), object.differs.end(), [&](ValueId value) {
+           const JsonValue& json = expander_.values()[value];
+           return json.keys == progress.seen && json.items == *progress.values;
+         });
 }
 
 std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectProgress& progress,
@@ -409,7 +451,26 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
   const GoalId goal = expander_.property_goal(record, key);
   if (!inhabited(goal) || !names_allow(record, key)) return {};
   std::vector<Symbol> seen = progress.seen;
-  seen.insert(std::lower_bound(seen.begin(), seen.end(), key), key);
+  const auto place = std::lower_bound(seen.begin(), seen.end(), key) - seen.begin();
+  seen.insert(seen.begin() + place, key);
+  std::vector<ValueId> values;
+  GoalId base = goal;
+  if (!expander_.records().object(record).differs.empty()) {
+    // Values after which the object could not differ from all that it must differ from.
+    values = *progress.values;
+    values.insert(values.begin() + place, kNone);
+    std::vector<ValueId> refused;
+    for (const ValueId equal : equal_so_far(record, progress)) {
+      const ValueId value = expander_.values().member(equal, key);
+      if (value == kNone || std::find(refused.begin(), refused.end(), value) != refused.end()) {
+        continue;
+      }
+      values[static_cast<size_t>(place)] = value;
+      if (!completable(record, {seen, progress.done, &values})) refused.push_back(value);
+    }
+    values[static_cast<size_t>(place)] = kNone;
+    base = expander_.conjunction(goal, expander_.excluding(std::move(refused)));
+  }
   const std::vector<SomeProperty> some = expander_.records().object(record).some;
   std::vector<uint32_t> applicable;
   for (uint32_t i = 0; i < some.size(); ++i) {
@@ -419,13 +480,13 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
   }
   std::vector<Outcome> out;
   for (uint32_t subset = 0; subset < 1U << applicable.size(); ++subset) {
-    Outcome outcome = {goal, progress.done};
+    Outcome outcome = {base, progress.done};
     for (size_t i = 0; i < applicable.size(); ++i) {
       if ((subset >> i & 1) == 0) continue;
       outcome.goal = expander_.conjunction(outcome.goal, some[applicable[i]].goal);
       outcome.after |= 1U << applicable[i];
     }
-    if (inhabited(outcome.goal) && completable(record, {seen, outcome.after})) {
+    if (inhabited(outcome.goal) && completable(record, {seen, outcome.after, &values})) {
       out.push_back(outcome);
     }
   }
@@ -435,7 +496,7 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
 std::vector<Symbol> Liveness::allowed_keys(RecordId record, const ObjectProgress& progress) {
   const ObjectRecord& object = expander_.records().object(record);
   const std::vector<Symbol>& allowed = keys(record).allowed;
-  const bool simple = object.some.empty() && object.dependent.empty();
+  const bool simple = object.some.empty() && object.dependent.empty() && object.differs.empty();
   std::vector<Symbol> must;
   bool slots = true;
   if (simple) {
@@ -464,7 +525,7 @@ bool Liveness::all_other_keys(RecordId record, const ObjectProgress& progress) {
 
 bool Liveness::uniform_others(RecordId record) const {
   const ObjectRecord& object = expander_.records().object(record);
-  if (!object.some.empty() || !object.names.empty()) return false;
+  if (!object.some.empty() || !object.names.empty() || !object.differs.empty()) return false;
   return std::all_of(object.scopes.begin(), object.scopes.end(), [&](ScopeId id) {
     const ObjectScope& scope = expander_.records().object_scope(id);
     return scope.patterns.empty() && scope.covers.empty();
@@ -495,7 +556,10 @@ Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {
     }
     for (size_t i = 0; i < object.some.size(); ++i) {
       if ((progress.done >> i & 1) != 0) continue;
-      if (inhabited(expander_.conjunction(one.goal, object.some[i].goal))) {
+      const ObjectProgress next = {progress.seen, progress.done | 1U << i, progress.values};
+      if (inhabited(expander_.conjunction(one.goal, object.some[i].goal)) &&
+          can_satisfy(record, next, must, object.max - used - 1,
+                      [this](GoalId goal) { return inhabited(goal); })) {
         languages.push_back(arena.intersect(one.names, object.some[i].names));
       }
     }

@@ -29,6 +29,16 @@ struct Outcome {
 struct ObjectProgress {
   const std::vector<Symbol>& seen;  ///< keys, ascending
   uint32_t done = 0;                ///< bit i: ObjectRecord::some[i] is satisfied
+  /// The values of `seen`; only looked at if the record has ObjectRecord::differs.
+  const std::vector<ValueId>* values = nullptr;
+};
+
+/// What an array has so far.
+struct ArrayProgress {
+  uint64_t items = 0;
+  uint32_t counts = 0;  ///< of Liveness::lists(): items so far for each ArrayRecord::some
+  /// The items; only looked at for ArrayRecord::unique and differs.
+  const std::vector<ValueId>* values = nullptr;
 };
 
 /// Decides which goals have a value at all (the least fixpoint over recursive schemas) and which
@@ -68,10 +78,11 @@ class Liveness {
   /// The other keys that are allowed now: a language that contains none of `keys().named`.
   Regex other_keys(RecordId record, const ObjectProgress& progress);
 
-  /// `counts`: an index of lists() with the number of items so far for each ArrayRecord::some.
-  bool completable_array(RecordId record, uint64_t items, uint32_t counts);
-  std::vector<Outcome> item_outcomes(RecordId record, uint64_t items, uint32_t counts);
-  bool complete_array(RecordId record, uint64_t items, uint32_t counts);
+  bool completable_array(RecordId record, const ArrayProgress& progress);
+  /// The ways to continue with one more item; none if there may be none.
+  std::vector<Outcome> item_outcomes(RecordId record, const ArrayProgress& progress);
+  /// Whether the array may end.
+  bool complete_array(RecordId record, const ArrayProgress& progress);
   /// The counts of an empty array.
   uint32_t no_counts(RecordId record);
   Lists& lists() { return lists_; }
@@ -86,16 +97,27 @@ class Liveness {
   bool fail(const Error& error);
   bool possible(GoalId goal, const Probe& probe);
   bool object_possible(RecordId record, const ObjectProgress& progress, const Probe& probe);
-  bool array_possible(RecordId record, uint64_t items, uint32_t counts, const Probe& probe);
+  bool array_possible(RecordId record, const ArrayProgress& progress, const Probe& probe);
+  bool unique_possible(RecordId record, const ArrayProgress& progress, const Probe& probe);
+  bool array_can_differ(RecordId record, const ArrayProgress& progress, const Probe& probe);
+  bool object_can_differ(RecordId record, const ObjectProgress& progress,
+                         const std::vector<Symbol>& pending, const Probe& probe);
+  /// The values of ObjectRecord::differs that the object agrees with so far.
+  std::vector<ValueId> equal_so_far(RecordId record, const ObjectProgress& progress);
+  std::vector<ValueId> equal_so_far(RecordId record, const ArrayProgress& progress);
+  /// Whether a goal has at least that many values; false if that is not easy to tell.
+  bool has_values(GoalId goal, uint64_t count, int depth, const Probe& probe);
+  bool record_has_values(const Alternatives& alternatives, uint64_t count, int depth,
+                         const Probe& probe);
+  bool endless(Regex language);
   bool uniform_possible(const ArrayRecord& array, GoalId item, uint64_t items, uint64_t most,
                         const std::vector<uint32_t>& counts, const Probe& probe);
-  std::vector<Outcome> outcomes_at(RecordId record, uint64_t items, uint32_t counts);
+  std::vector<Outcome> outcomes_at(RecordId record, const ArrayProgress& progress);
   /// Items that an array can have at most because the schema of the next has no value.
   uint64_t most_items(RecordId record, const Probe& probe);
   bool enough_keys(RecordId record, uint64_t wanted, const Probe& probe);
-  bool can_satisfy(RecordId record, const SomeProperty& some, const std::vector<Symbol>& seen,
-                   const std::vector<Symbol>& pending, bool* needs_no_slot, bool* endless,
-                   const Probe& probe);
+  bool can_satisfy(RecordId record, const ObjectProgress& progress,
+                   const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe);
   bool names_allow(RecordId record, Symbol key);
   /// Keys that must still come when `seen` (and `next`) are there; nullopt: impossible.
   std::vector<Symbol> pending(const ObjectRecord& record, const std::vector<Symbol>& seen,
@@ -112,6 +134,7 @@ class Liveness {
   std::unordered_map<RecordId, std::vector<Class>> classes_;
   std::unordered_map<RecordId, Keys> keys_;
   std::unordered_map<RecordId, Regex> names_;
+  std::unordered_map<Regex, bool> endless_;
   std::map<std::tuple<RecordId, uint64_t, uint32_t>, bool> arrays_;
 };
 

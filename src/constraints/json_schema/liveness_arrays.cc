@@ -10,7 +10,7 @@ namespace chimere::constraints::json_schema {
 namespace {
 
 constexpr uint64_t kLongestPrefix = 256;
-constexpr size_t kMostConditions = 3;
+constexpr size_t kMostConditions = 5;
 
 /// Items that still have to satisfy a condition.
 uint64_t needed(const SomeItems& some, uint32_t count) {
@@ -41,8 +41,10 @@ uint64_t Liveness::most_items(RecordId record, const Probe& probe) {
 }
 
 /// The ways to continue with item number `items`, without looking at what they lead to.
-std::vector<Outcome> Liveness::outcomes_at(RecordId record, uint64_t items, uint32_t counts) {
+std::vector<Outcome> Liveness::outcomes_at(RecordId record, const ArrayProgress& progress) {
   const ArrayRecord array = expander_.records().array(record);
+  const uint64_t items = progress.items;
+  const uint32_t counts = progress.counts;
   const std::vector<uint32_t> before = lists_[counts];
   const GoalId goal = expander_.item_goal(record, items);
   std::vector<uint32_t> applicable;
@@ -123,9 +125,11 @@ bool Liveness::uniform_possible(const ArrayRecord& array, GoalId item, uint64_t 
   return total <= rest || (largest <= rest && probe(all));
 }
 
-bool Liveness::array_possible(RecordId record, uint64_t items, uint32_t counts,
-                              const Probe& probe) {
+bool Liveness::array_possible(RecordId record, const ArrayProgress& progress, const Probe& probe) {
   const ArrayRecord array = expander_.records().array(record);
+  const uint64_t items = progress.items;
+  if (array.unique && !unique_possible(record, progress, probe)) return false;
+  if (!array.differs.empty() && !array_can_differ(record, progress, probe)) return false;
   if (items > array.max) return false;
   if (array.some.empty() && items >= array.min) return true;
   const uint64_t most = most_items(record, probe);
@@ -140,52 +144,90 @@ bool Liveness::array_possible(RecordId record, uint64_t items, uint32_t counts,
   }
   std::map<std::pair<uint64_t, uint32_t>, bool> known;
   const std::function<bool(uint64_t, uint32_t)> can = [&](uint64_t at, uint32_t have) {
-    if (complete_array(record, at, have)) return true;
+    const bool enough = at >= array.min && at <= array.max;
+    const std::vector<uint32_t>& now = lists_[have];
+    bool counted_enough = true;
+    for (size_t i = 0; i < array.some.size(); ++i) {
+      counted_enough = counted_enough && now[i] >= array.some[i].min && now[i] <= array.some[i].max;
+    }
+    if (enough && counted_enough) return true;
     if (at >= uniform || at >= most) {
       if (at > most) return false;
-      const std::vector<uint32_t> now = lists_[have];
       return uniform_possible(array, expander_.item_goal(record, at), at, most, now, probe);
     }
     const auto [found, added] = known.emplace(std::pair(at, have), false);
     if (!added) return found->second;
     bool possible = false;
-    for (const Outcome& outcome : outcomes_at(record, at, have)) {
+    for (const Outcome& outcome : outcomes_at(record, {at, have, nullptr})) {
       possible = (probe(outcome.goal) && can(at + 1, outcome.after)) || possible;
     }
     known[{at, have}] = possible;
     return possible;
   };
-  return can(items, counts);
+  return can(items, progress.counts);
 }
 
-bool Liveness::completable_array(RecordId record, uint64_t items, uint32_t counts) {
+bool Liveness::completable_array(RecordId record, const ArrayProgress& progress) {
   const ArrayRecord& array = expander_.records().array(record);
-  if (array.some.empty() && items >= array.min) return items <= array.max;
-  const auto key = std::tuple(record, array.some.empty() ? 0 : items, counts);
+  const Probe probe = [this](GoalId goal) { return inhabited(goal); };
+  if (array.unique || !array.differs.empty()) return array_possible(record, progress, probe);
+  if (array.some.empty() && progress.items >= array.min) return progress.items <= array.max;
+  const uint64_t items = array.some.empty() ? 0 : progress.items;
+  const auto key = std::tuple(record, items, progress.counts);
   if (const auto found = arrays_.find(key); found != arrays_.end()) return found->second;
-  const bool possible = array_possible(record, array.some.empty() ? 0 : items, counts,
-                                       [this](GoalId goal) { return inhabited(goal); });
+  const bool possible = array_possible(record, {items, progress.counts, nullptr}, probe);
   arrays_.emplace(key, possible);
   return possible;
 }
 
-bool Liveness::complete_array(RecordId record, uint64_t items, uint32_t counts) {
+bool Liveness::complete_array(RecordId record, const ArrayProgress& progress) {
   const ArrayRecord& array = expander_.records().array(record);
-  if (items < array.min || items > array.max) return false;
+  if (progress.items < array.min || progress.items > array.max) return false;
   for (size_t i = 0; i < array.some.size(); ++i) {
-    const uint32_t count = lists_[counts][i];
+    const uint32_t count = lists_[progress.counts][i];
     if (count < array.some[i].min || count > array.some[i].max) return false;
   }
-  return true;
+  return std::none_of(array.differs.begin(), array.differs.end(), [&](ValueId value) {
+    return expander_.values()[value].items == *progress.values;
+  });
 }
 
-std::vector<Outcome> Liveness::item_outcomes(RecordId record, uint64_t items, uint32_t counts) {
-  if (items >= expander_.records().array(record).max) return {};
-  std::vector<Outcome> out;
-  for (const Outcome& outcome : outcomes_at(record, items, counts)) {
-    if (inhabited(outcome.goal) && completable_array(record, items + 1, outcome.after)) {
-      out.push_back(outcome);
+std::vector<Outcome> Liveness::item_outcomes(RecordId record, const ArrayProgress& progress) {
+  const ArrayRecord array = expander_.records().array(record);
+  if (progress.items >= array.max) return {};
+  GoalId excluding = kAnything;
+  std::vector<ValueId> values;
+  if (array.unique) excluding = expander_.excluding(*progress.values);
+  if (!array.differs.empty()) {
+    // Items after which the array could not differ from all that it must differ from.
+    values = *progress.values;
+    values.push_back(kNone);
+    std::vector<ValueId> refused;
+    for (const ValueId equal : equal_so_far(record, progress)) {
+      const JsonValue& json = expander_.values()[equal];
+      if (json.items.size() <= progress.items) continue;
+      values.back() = json.items[progress.items];
+      if (!array_can_differ(record, {progress.items + 1, progress.counts, &values},
+                            [this](GoalId goal) { return inhabited(goal); })) {
+        refused.push_back(values.back());
+      }
     }
+    excluding = expander_.conjunction(excluding, expander_.excluding(std::move(refused)));
+  }
+  const bool special = array.unique || !array.differs.empty();
+  std::vector<Outcome> out;
+  for (Outcome outcome : outcomes_at(record, progress)) {
+    outcome.goal = expander_.conjunction(outcome.goal, excluding);
+    if (!inhabited(outcome.goal)) continue;
+    // What the conditions on equality need behind this item does not depend on its value.
+    bool possible = false;
+    if (special) {
+      ArrayProgress next = {progress.items + 1, outcome.after, nullptr};
+      possible = array_possible(record, next, [this](GoalId goal) { return inhabited(goal); });
+    } else {
+      possible = completable_array(record, {progress.items + 1, outcome.after, nullptr});
+    }
+    if (possible) out.push_back(outcome);
   }
   return out;
 }

@@ -212,6 +212,7 @@ Status Loader::load_node(const Pending& at, Node& node) {
   for (size_t i = 0; i < value.keys.size(); ++i) {
     CHIMERE_CHECK_OK(load_keyword(at, values_.text(value.keys[i]), value.items[i], node));
   }
+  node.plain_integers = resource.dialect == Dialect::kDraft4 && (node.types & kFractionBit) == 0;
   return {};
 }
 

@@ -69,9 +69,7 @@ Result<Alternatives> Expander::expand_negation(const Node& node) {
   if (node.is_false) return Records::anything();
   Alternatives out = Records::of_types(static_cast<uint8_t>(kAllTypes & ~node.types));
   if (node.has_enum) {
-    Status status;
-    CHIMERE_CHECK_OK(unite(node, out, negated_enumeration(node, status)));
-    CHIMERE_CHECK_OK(status);
+    CHIMERE_CHECK_OK(unite(node, out, negated_enumeration(node)));
   }
   if (node.minimum) {
     NumberSet set;
@@ -275,58 +273,12 @@ Status Expander::negate_applicators(const Node& node, Alternatives& out) {
   return {};
 }
 
-/// The values that differ from one composite value.
-Alternatives Expander::differs_from(ValueId value) {
-  const JsonValue json = values_[value];
-  if (json.type == ValueType::kObject) {
-    Alternatives out = Records::of_types(kAllTypes & ~kObjectBit);
-    std::vector<std::string> words;
-    for (size_t i = 0; i < json.keys.size(); ++i) {
-      words.push_back(values_.text(json.keys[i]));
-      for (const Alternatives& part :
-           {object_lacks(json.keys[i]),
-            object_has(json.keys[i], goal_of(const_node(json.items[i]), true))}) {
-        out.objects.insert(out.objects.end(), part.objects.begin(), part.objects.end());
-      }
-    }
-    ObjectRecord record;
-    record.some.push_back({arena_.complement(arena_.words(std::move(words))), kAnything});
-    record.min = 1;
-    out.objects.push_back(records_.object(std::move(record)));
-    std::sort(out.objects.begin(), out.objects.end());
-    return out;
-  }
-  Alternatives out = Records::of_types(kAllTypes & ~kArrayBit);
-  const size_t size = json.items.size();
-  const auto add = [&](ArrayRecord record) {
-    out.arrays.push_back(records_.array(std::move(record)));
-  };
-  for (size_t i = 0; i < size; ++i) {
-    ArrayScope scope;
-    scope.prefix.assign(i, kAnything);
-    scope.prefix.push_back(goal_of(const_node(json.items[i]), true));
-    scope.evaluates = false;
-    ArrayRecord record;
-    record.min = i + 1;
-    record.scopes = {records_.array_scope(std::move(scope))};
-    add(std::move(record));
-  }
-  ArrayRecord longer;
-  longer.min = size + 1;
-  add(longer);
-  if (size > 0) {
-    ArrayRecord shorter;
-    shorter.max = size - 1;
-    add(shorter);
-  }
-  std::sort(out.arrays.begin(), out.arrays.end());
-  return out;
-}
-
-Alternatives Expander::negated_enumeration(const Node& node, Status& status) {
+Alternatives Expander::negated_enumeration(const Node& node) {
   Alternatives out = Records::anything();
   std::vector<std::string> words;
   std::vector<Decimal> numbers;
+  ObjectRecord object;
+  ArrayRecord array;
   for (const ValueId id : node.enumeration) {
     const JsonValue& value = values_[id];
     switch (value.type) {
@@ -348,12 +300,17 @@ Alternatives Expander::negated_enumeration(const Node& node, Status& status) {
         }
         break;
       case ValueType::kArray:
+        array.differs.push_back(id);
+        break;
       case ValueType::kObject:
-        status = intersect(node, out, differs_from(id));
-        if (!status.ok()) return out;
+        object.differs.push_back(id);
         break;
     }
   }
+  std::sort(object.differs.begin(), object.differs.end());
+  std::sort(array.differs.begin(), array.differs.end());
+  out.objects = {records_.object(std::move(object))};
+  out.arrays = {records_.array(std::move(array))};
   if (!words.empty()) out.strings[0].language = arena_.complement(arena_.words(std::move(words)));
   std::sort(numbers.begin(), numbers.end());
   out.numbers[0].set.excluded = std::move(numbers);

@@ -38,6 +38,8 @@ struct Node {
   bool has_enum = false;
   std::vector<ValueId> enumeration;  ///< of enum or const
 
+  bool plain_integers = false;  ///< draft 4: 1.0 is no integer
+
   std::optional<Decimal> minimum, maximum;
   bool exclusive_minimum = false, exclusive_maximum = false;
   std::optional<Decimal> multiple_of;

@@ -42,7 +42,7 @@ const std::string* identifier_of(const Values& values, ValueId schema, const Res
   const bool legacy = resource.dialect <= Dialect::kDraft7;
   if (legacy && values.member(schema, "$ref") != kNone) return nullptr;
   if (const std::string* id = string_member(values, schema, "$id")) return id;
-  if (resource.dialect == Dialect::kDraft4 || !resource.declared) {
+  if (resource.dialect == Dialect::kDraft4) {
     return string_member(values, schema, "id");
   }
   return nullptr;
@@ -154,12 +154,17 @@ Result<Place> References::resolve(ResourceId from, std::string_view reference) c
     return unsupported("\"$ref\" to \"" + std::string(reference) +
                        "\" leads out of the document; other documents are not fetched");
   }
+  // Resources of older drafts often count pointers from the root of the document.
+  const auto retry = [&](Error error) -> Result<Place> {
+    if (from == 0 || reference.substr(0, 2) != "#/") return error;
+    return resolve(0, reference);
+  };
   const Error missing =
       invalid_argument("\"$ref\" to \"" + std::string(reference) + "\" leads nowhere");
   ValueId value = resources_[resource].root;
   if (!target.fragment.empty() && target.fragment[0] != '/') {
     const auto anchor = anchors_.find(anchor_key(resource, target.fragment));
-    if (anchor == anchors_.end()) return missing;
+    if (anchor == anchors_.end()) return retry(missing);
     return Place{anchor->second, resource};
   }
   for (const std::string& token : pointer_tokens(target.fragment)) {
@@ -172,7 +177,7 @@ Result<Place> References::resolve(ResourceId from, std::string_view reference) c
       const size_t index = std::stoul(token);
       if (index < at.items.size()) next = at.items[index];
     }
-    if (next == kNone) return missing;
+    if (next == kNone) return retry(missing);
     value = next;
     resource = resource_of(value, resource);
   }

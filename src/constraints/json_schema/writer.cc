@@ -195,10 +195,23 @@ State Writer::next(State from, uint8_t byte) {
   return kDead;
 }
 
-State Writer::finish(FrameId pending, uint32_t goals) {
+ValueId Writer::kept(FrameId pending, ValueType type, std::string_view text) {
+  if (!frames_->keeps_value(pending)) return kNone;
+  JsonValue value;
+  value.type = type;
+  if (type == ValueType::kNumber) {
+    const auto decimal = Decimal::parse(text);
+    value.text = values_.symbol(decimal ? decimal->text() : text);
+  } else {
+    value.text = values_.symbol(text);
+  }
+  return values_.intern(std::move(value));
+}
+
+State Writer::finish(FrameId pending, uint32_t goals, ValueId value) {
   if (goals == kNone) return kDead;
   if (pending == kRootFrame) return at(Kind::kDone, kRootFrame);
-  const FrameId frame = frames_->finish(pending, goals);
+  const FrameId frame = frames_->finish(pending, goals, value);
   return frame == kNone ? kDead : at(Kind::kBehind, frame);
 }
 
@@ -207,7 +220,8 @@ State Writer::close(FrameId frame, uint8_t byte) {
   if ((byte == '}') != closed.object) return kDead;
   const uint32_t goals =
       closed.object ? frames_->key_options(frame).closing : frames_->array_closing(frame);
-  return finish(closed.parent, goals);
+  const bool keeps = goals != kNone && frames_->keeps_value(closed.parent);
+  return finish(closed.parent, goals, keeps ? frames_->value_of(frame) : kNone);
 }
 
 State Writer::begin_leaf(const Place& place, Kind kind, Machine* machine, bool keep_text,
@@ -225,11 +239,14 @@ State Writer::begin_leaf(const Place& place, Kind kind, Machine* machine, bool k
 
 State Writer::begin_value(const Place& place, uint8_t byte) {
   const ValueStart& begin = frames_->start(place.frame);
+  const bool keeps = frames_->keeps_value(place.frame);
   if (byte == '"') {
-    return begin_leaf(place, Kind::kString, begin.strings, begin.string_goals == kNone, byte);
+    return begin_leaf(place, Kind::kString, begin.strings, keeps || begin.string_goals == kNone,
+                      byte);
   }
   if (byte == '-' || (byte >= '0' && byte <= '9')) {
-    return begin_leaf(place, Kind::kNumber, begin.numbers, begin.number_goals == kNone, byte);
+    return begin_leaf(place, Kind::kNumber, begin.numbers, keeps || begin.number_goals == kNone,
+                      byte);
   }
   if (byte == '{' || byte == '[') {
     const FrameId frame =
@@ -259,7 +276,9 @@ State Writer::read_literal(const Place& place, uint8_t byte) {
   }
   const ValueStart& begin = frames_->start(place.frame);
   const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
-  return finish(place.frame, goals[place.a]);
+  constexpr std::array<ValueType, 3> kTypes = {ValueType::kNull, ValueType::kTrue,
+                                               ValueType::kFalse};
+  return finish(place.frame, goals[place.a], kept(place.frame, kTypes[place.a]));
 }
 
 State Writer::read_string(const Place& place, uint8_t byte) {
@@ -267,10 +286,14 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   const State inner = machine->next(place.a, byte);
   if (inner == kDead) return kDead;
   if (byte == '"' && machine->accepts(inner)) {
-    if (place.c == kNone) return finish(place.frame, frames_->start(place.frame).string_goals);
+    if (place.c == kNone) {
+      return finish(place.frame, frames_->start(place.frame).string_goals, kNone);
+    }
     const std::string raw = texts_.text(place.c);
     const auto value = decode_json_string(std::string_view(raw).substr(1));
-    return value ? finish(place.frame, frames_->goals_of_string(place.frame, *value)) : kDead;
+    if (!value) return kDead;
+    return finish(place.frame, frames_->goals_of_string(place.frame, *value),
+                  kept(place.frame, ValueType::kString, *value));
   }
   Place next = place;
   next.a = inner;
@@ -288,11 +311,15 @@ State Writer::read_number(const Place& place, uint8_t byte) {
     return state(next);
   }
   if (place.frame == kRootFrame || !machine->accepts(place.a)) return kDead;
-  const uint32_t goals = place.c == kNone
-                             ? frames_->start(place.frame).number_goals
-                             : frames_->goals_of_number(place.frame, texts_.text(place.c));
+  uint32_t goals = frames_->start(place.frame).number_goals;
+  ValueId value = kNone;
+  if (place.c != kNone) {
+    const std::string text = texts_.text(place.c);
+    goals = frames_->goals_of_number(place.frame, text);
+    value = kept(place.frame, ValueType::kNumber, text);
+  }
   // The state behind a value reads no further number: this does not recur.
-  const State behind = finish(place.frame, goals);
+  const State behind = finish(place.frame, goals, value);
   return behind == kDead ? kDead : next(behind, byte);
 }
 

@@ -109,7 +109,9 @@ class Writer final : public JsonSchemaMachine {
   State read_open_key(const Place& place, uint8_t byte);
   State end_key(FrameId object, Symbol key);
   State close(FrameId frame, uint8_t byte);
-  State finish(FrameId pending, uint32_t goals);
+  State finish(FrameId pending, uint32_t goals, ValueId value);
+  /// The id of a value, or kNone if no record needs it.
+  ValueId kept(FrameId pending, ValueType type, std::string_view text = {});
   bool closes(FrameId frame);
   bool continues(FrameId frame);
 

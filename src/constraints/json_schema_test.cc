@@ -1,0 +1,254 @@
+#include "constraints/json_schema.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chimere::constraints {
+namespace {
+
+using nlohmann::json;
+
+std::unique_ptr<JsonSchemaMachine> machine_of(std::string_view schema) {
+  auto machine = JsonSchemaMachine::create(schema);
+  EXPECT_TRUE(machine.ok()) << (machine.ok() ? "" : machine.error().message) << "\n" << schema;
+  return machine.ok() ? *std::move(machine) : nullptr;
+}
+
+bool accepts(JsonSchemaMachine& machine, std::string_view text) {
+  State state = machine.start();
+  for (const char c : text) state = machine.next(state, static_cast<uint8_t>(c));
+  return machine.accepts(state);
+}
+
+void expect(std::string_view schema, const std::vector<std::string>& valid,
+            const std::vector<std::string>& invalid) {
+  const auto machine = machine_of(schema);
+  if (!machine) return;
+  for (const std::string& text : valid) {
+    EXPECT_TRUE(accepts(*machine, text)) << schema << "\nvalid: " << text;
+  }
+  for (const std::string& text : invalid) {
+    EXPECT_FALSE(accepts(*machine, text)) << schema << "\ninvalid: " << text;
+  }
+  EXPECT_TRUE(machine->status().ok());
+}
+
+std::string error_of(std::string_view schema) {
+  const auto machine = JsonSchemaMachine::create(schema);
+  return machine.ok() ? "" : machine.error().message;
+}
+
+TEST(JsonSchema, AnyDocument) {
+  expect("{}", {"null", "[1, {\"a\": [true]}]", "\"\\u00e9\"", "-1.5e3", "{}", "[ ]", "{ }"},
+         {"", "nul", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "01",
+          "[1 2]"});
+  expect(R"({"type": "object"})", {R"({"x": [1, 2.5], "y": {"x": null}})"}, {"[]", "1", "\"{}\""});
+}
+
+TEST(JsonSchema, WhiteSpaceIsBounded) {
+  expect("{}", {"{\n  \"a\": [\n    1,\n    2\n  ]\n}", "[1, 2]", "[1,2]", "[ 1 ]"},
+         {"[1,  2]", "[\n\n1]", "[1 ,2]", "{\"a\" :1}", " 1", "{\"a\":\n1}", "[1, \n2]"});
+  const auto machine = machine_of("{}");
+  EXPECT_TRUE(accepts(*machine, "[\n" + std::string(64, ' ') + "1]"));
+  EXPECT_FALSE(accepts(*machine, "[\n" + std::string(65, ' ') + "1]"));
+}
+
+TEST(JsonSchema, Properties) {
+  expect(R"({"type": "object", "properties": {"a": {"type": "integer"}, "ab": {"type": "string"}},
+            "required": ["a"], "additionalProperties": false})",
+         {R"({"a": 1})", R"({"ab": "x", "a": 2})", R"({"\u0061": 1})"},
+         {"{}", R"({"ab": ""})", R"({"a": "1"})", R"({"a": 1, "b": 2})", R"({"a": 1, "a": 2})"});
+  expect(
+      R"({"properties": {"é": {"const": 1}, "\"\n😀": {"const": 2}}, "additionalProperties": false})",
+      {R"({"é":1})", R"({"\u00e9":1})", R"({"\u00E9":1,"\"\n\ud83d\ude00":2})", R"({"\"\n😀":2})"},
+      {R"({"é":2})", R"({"\u00e8":1})"});
+  expect(R"({"patternProperties": {"^x": {"type": "integer"}, "y$": {"minimum": 5}},
+            "additionalProperties": {"type": "string"}})",
+         {R"({"x": 1, "xy": 5, "z": "s"})", R"({"y": "s"})"},
+         {R"({"x": "s"})", R"({"xy": 4})", R"({"z": 1})"});
+  expect(R"({"propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2, "type": "object"})",
+         {R"({"a": 1, "b": 2})"}, {R"({"a": 1})", R"({"a": 1, "c": 2})"});
+  expect(R"({"type": "object", "maxProperties": 2, "required": ["r"]})",
+         {R"({"r": 1})", R"({"x": 1, "r": 1})"}, {R"({"x": 1, "y": 1})", R"({"r":1,"x":1,"y":1})"});
+  expect(R"({"type": "object", "dependentRequired": {"a": ["b"]}, "properties": {"c": {}},
+             "dependentSchemas": {"c": {"required": ["d"]}}})",
+         {R"({"b":1})", R"({"a":1,"b":1})", R"({"c":1,"d":1})"}, {R"({"a":1})", R"({"c":1})"});
+}
+
+TEST(JsonSchema, Arrays) {
+  expect(R"({"type": "array", "prefixItems": [{"const": 1}, {"type": "string"}],
+            "items": {"type": "null"}, "minItems": 1, "maxItems": 3})",
+         {"[1]", R"([1, "a"])", R"([1, "a", null])"},
+         {"[]", "[2]", R"([1, "a", 1])", "[1,\"\",null,null]"});
+  expect(
+      R"({"type": "array", "contains": {"const": 5}, "minContains": 2, "maxContains": 3, "maxItems": 4})",
+      {"[5, 5]", "[1, 5, 2, 5]", "[5,5,5,1]"}, {"[5]", "[1,2,3,4]", "[5,5,5,5]", "[1,1,5]"});
+  expect(
+      R"({"type": "array", "uniqueItems": true, "items": {"enum": [1, "a", [1], {"x": 1, "y": 2}]}})",
+      {R"([1, "a", [1], {"x": 1, "y": 2}])", "[]"},
+      {"[1, 1.0]", R"(["a", "\u0061"])", "[[1],[1]]", R"([{"x":1,"y":2},{"y":2,"x":1}])"});
+}
+
+TEST(JsonSchema, BooleanKeywords) {
+  expect(R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})", {"1", "2.5", "\"a\""},
+         {"3", "1.5"});
+  expect(R"({"not": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "type": "object"})",
+         {"{}", R"({"a": 2})", R"({"b": 1})"}, {R"({"a": 1})", R"({"b": 1, "a": 1})"});
+  expect(
+      R"({"if": {"properties": {"k": {"const": "x"}}, "required": ["k"]}, "then": {"required": ["x"]},
+             "else": {"required": ["y"]}, "type": "object"})",
+      {R"({"k": "x", "x": 1})", R"({"y": 1})", R"({"y":1,"k":"z"})"},
+      {R"({"k": "x"})", R"({"k": "x", "y": 1})", R"({"x": 1})"});
+  expect(R"({"type": "object", "properties": {"a": true}, "anyOf": [{"properties": {"b": true}},
+             {"required": ["q"]}], "unevaluatedProperties": false})",
+         {R"({"a": 1})", R"({"a": 1, "b": 2})"}, {R"({"c": 1})", R"({"q": 1})"});
+  expect(R"({"not": {"const": {"a": [1, {}]}}, "type": "object", "maxProperties": 1})",
+         {"{}", R"({"a": [1]})", R"({"a": [1, []]})", R"({"b": [1, {}]})"}, {R"({"a": [1, {}]})"});
+}
+
+TEST(JsonSchema, References) {
+  expect(R"({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "required": ["v"],
+             "properties": {"v": {"type": "integer"}, "c": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+             "additionalProperties": false}}})",
+         {R"({"v": 1, "c": [{"v": 2}, {"c": [], "v": 3}]})"}, {R"({"v": 1, "c": [{}]})"});
+  expect(
+      R"({"$id": "http://x.y/root.json", "$ref": "item.json#named", "$defs": {"i": {"$id": "item.json",
+             "$defs": {"n": {"$anchor": "named", "type": "null"}}}}})",
+      {"null"}, {"1"});
+  // A branch that can never end is not entered.
+  expect(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"type": "object",
+             "required": ["x"], "properties": {"x": {"$ref": "#/$defs/b"}}}]},
+             "b": {"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#/$defs/b"}}}}})",
+         {"null"}, {"{\"x\":"});
+  const auto machine = machine_of(R"({"properties": {"a": {"$ref": "#"}}, "required": ["b"]})");
+  EXPECT_TRUE(accepts(*machine, R"({"a": {"a": {"b": 1}, "b": 1}, "b": 1})"));
+}
+
+TEST(JsonSchema, Dialects) {
+  expect(R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 1,
+             "exclusiveMinimum": true})",
+         {"2"}, {"1", "2.0"});
+  expect(R"({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"const": 1}],
+             "additionalItems": false, "type": "array"})",
+         {"[]", "[1]"}, {"[2]", "[1,1]"});
+  expect(
+      R"({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "maximum": 1,
+             "definitions": {"a": {"type": "integer"}}})",
+      {"5", "5.0"}, {"1.5"});
+}
+
+TEST(JsonSchema, Errors) {
+  EXPECT_NE(error_of(R"({"properties": {"a/b": {"minimum": "x"}}})").find("\"/properties/a~1b\""),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"items": {"$ref": "http://x.y/z"}})").find("not fetched"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"items": {"$ref": "#/nowhere"}})").find("\"/items\""), std::string::npos);
+  EXPECT_NE(error_of(R"({"$ref": "#"})").find("refers to itself"), std::string::npos);
+  EXPECT_NE(error_of(R"({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}})")
+                .find("contradicts itself"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"type": "string", "minLength": 2, "maxLength": 1})").find("contradicts"),
+            std::string::npos);
+  EXPECT_NE(error_of("{").find("JSON"), std::string::npos);
+  EXPECT_NE(error_of("[]"), "");
+  EXPECT_NE(error_of(R"({"pattern": "(a"})").find("pattern"), std::string::npos);
+  EXPECT_NE(error_of(R"({"allOf": {}})").find("allOf"), std::string::npos);
+  EXPECT_NE(error_of(R"({"not": {"uniqueItems": true}})").find("uniqueItems"), std::string::npos);
+}
+
+TEST(JsonSchema, NoDeadEnds) {
+  // Each of these would lead a naive machine into a state without a way out.
+  for (
+      const char* schema : {
+          R"({"type": "array", "uniqueItems": true, "items": {"type": "boolean"}, "minItems": 2})",
+          R"({"type": "array", "uniqueItems": true, "items": {"type": "object", "properties":
+               {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": false}, "minItems": 2})",
+          R"({"type": "object", "minProperties": 2, "maxProperties": 2, "required": ["a", "b"]})",
+          R"({"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 100}, "maxItems": 2, "minItems": 2})",
+          R"({"type": "object", "properties": {"a": false, "ab": {"type": "null"}}, "additionalProperties": false, "minProperties": 1})",
+      }) {
+    const auto machine = machine_of(schema);
+    ASSERT_TRUE(machine);
+    std::vector<State> states = {machine->start()};
+    std::vector<State> seen;
+    for (size_t i = 0; i < states.size() && i < 3000; ++i) {
+      bool alive = machine->accepts(states[i]);
+      for (const char c : std::string_view("{}[]\":, \n0129-.abetrufalsn")) {
+        const State next = machine->next(states[i], static_cast<uint8_t>(c));
+        if (next == kDead) continue;
+        alive = true;
+        if (std::find(states.begin(), states.end(), next) == states.end()) states.push_back(next);
+      }
+      ASSERT_TRUE(alive) << schema;
+    }
+  }
+}
+
+TEST(JsonSchema, LargeBoundsCostNothing) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string words;
+  for (int i = 0; i < 5000; ++i) words += (i > 0 ? ",\"w" : "\"w") + std::to_string(i) + "\"";
+  std::string tools;
+  for (int i = 0; i < 400; ++i) {
+    const std::string name = "tool_" + std::to_string(i);
+    tools += (i > 0 ? "," : "") + std::string(R"({"type":"object","required":["name","arguments"],
+      "additionalProperties":false,"properties":{"name":{"const":")") +
+             name + R"("},"arguments":{"type":"object","properties":{"p)" + std::to_string(i) +
+             R"(":{"type":"string","maxLength":1000000}},"additionalProperties":false}}})";
+  }
+  const auto strings = machine_of(R"({"type": "string", "minLength": 3, "maxLength": 1000000})");
+  EXPECT_TRUE(accepts(*strings, "\"" + std::string(1000, 'x') + "\""));
+  const auto items = machine_of(R"({"type": "array", "minItems": 1000, "maxItems": 30000,
+                                    "items": {"type": "integer"}})");
+  std::string text = "[1";
+  for (int i = 1; i < 1000; ++i) text += ",1";
+  EXPECT_TRUE(accepts(*items, text + "]"));
+  EXPECT_FALSE(accepts(*items, text.substr(2) + "]"));
+  const auto choice = machine_of("{\"enum\": [" + words + "]}");
+  EXPECT_TRUE(accepts(*choice, "\"w4999\""));
+  EXPECT_FALSE(accepts(*choice, "\"w5000\""));
+  for (const char* keyword : {"anyOf", "oneOf"}) {
+    const auto calls = machine_of("{\"" + std::string(keyword) + "\": [" + tools + "]}");
+    EXPECT_TRUE(accepts(*calls, R"({"name": "tool_399", "arguments": {"p399": "x"}})"));
+    EXPECT_TRUE(accepts(*calls, R"({"arguments": {"p39": "x"}, "name": "tool_39"})"));
+    EXPECT_FALSE(accepts(*calls, R"({"name": "tool_399", "arguments": {"p398": "x"}})"));
+    EXPECT_FALSE(accepts(*calls, R"({"arguments": {"p39": "x"}, "name": "tool_3"})"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(JsonSchema, DeepNesting) {
+  constexpr int kDepth = 60000;
+  const auto repeated = [](const std::string& part) {
+    std::string out;
+    for (int i = 0; i < kDepth; ++i) out += part;
+    return out;
+  };
+  const auto any = machine_of("{}");
+  EXPECT_TRUE(accepts(*any, repeated("[") + repeated("]")));
+  EXPECT_TRUE(accepts(*any, repeated("{\"a\":") + "1" + repeated("}")));
+  const auto list = machine_of(R"({"type": "array", "items": {"$ref": "#"}, "maxItems": 1})");
+  EXPECT_TRUE(accepts(*list, repeated("[") + repeated("]")));
+  EXPECT_FALSE(accepts(*list, repeated("[") + "1" + repeated("]")));
+  const auto items = machine_of(repeated(R"({"items":)") + "{}" + repeated("}"));
+  EXPECT_TRUE(accepts(*items, "[[[[1]]]]"));
+  const auto required = machine_of(
+      repeated(R"({"type":"object","required":["a"],"properties":{"a":)") + "{}" + repeated("}}"));
+  EXPECT_TRUE(accepts(*required, repeated("{\"a\":") + "1" + repeated("}")));
+  const auto all = machine_of(repeated(R"({"allOf":[)") + "{\"type\":\"null\"}" + repeated("]}"));
+  EXPECT_TRUE(accepts(*all, "null"));
+  EXPECT_FALSE(accepts(*all, "1"));
+  error_of(repeated(R"({"not":)") + "{}" + repeated("}"));
+  error_of(repeated("["));
+}
+
+}  // namespace
+}  // namespace chimere::constraints
