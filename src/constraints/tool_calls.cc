@@ -162,9 +162,33 @@ class ToolGrammar {
     } else if (*type != "object") {
       return of_tool(tool, Error::Code::kInvalidArgument, "must have the type object.");
     }
+    close_properties(schema);
     const bool fields = format_.style == Style::kTagged || format_.style == Style::kPython;
     if (!fields) return grammar_.json_schema(checked ? schema_text(schema) : kAnyObject);
     return checked ? checked_fields(tool, schema) : free_fields(tool, schema);
+  }
+
+  /// A schema that names its properties and nothing else means them all: a model that may add
+  /// others can add them without end.
+  static void close_properties(ToolJson& schema) {
+    constexpr std::string_view kOpening[] = {"additionalProperties",
+                                             "patternProperties",
+                                             "unevaluatedProperties",
+                                             "propertyNames",
+                                             "minProperties",
+                                             "allOf",
+                                             "anyOf",
+                                             "oneOf",
+                                             "if",
+                                             "$ref",
+                                             "dependentSchemas",
+                                             "dependencies"};
+    const bool opens = std::ranges::any_of(
+        kOpening, [&](std::string_view keyword) { return schema.contains(keyword); });
+    const auto properties = schema.find("properties");
+    if (properties != schema.end() && properties->is_object() && !opens) {
+      schema["additionalProperties"] = false;
+    }
   }
 
   static std::string schema_text(const ToolJson& schema) {

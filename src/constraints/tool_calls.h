@@ -35,7 +35,8 @@ struct ToolCallsSpec {
 
 /// The content of a generation with tools: whatever begins like a call is one of a known tool, as
 /// the format writes it, with arguments that are an object in JSON. They are valid under the
-/// tool's schema if it is strict or the choice is not kAuto. Tagged parameters come in the
+/// tool's schema if it is strict or the choice is not kAuto; a schema that lists properties and
+/// says nothing of others allows no others. Tagged parameters come in the
 /// schema's order then.
 ///
 /// Errors: kInvalidArgument (a schema that is not one of an object), kUnsupported (keywords beside
