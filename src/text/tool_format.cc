@@ -183,6 +183,8 @@ class Prober {
   }
 
   void find_rendering() {
+    const auto system = render({message("system", kProbeText), question()}, true);
+    rendering_.system = system && contains_text(*system, kProbeText);
     if (options_.tools.is_none()) {
       Dict parameters;
       Dict properties;
@@ -344,6 +346,8 @@ class Prober {
       close.resize(tag);
     }
     close = std::string(right_stripped(close));
+    // Only an object is told from text by itself.
+    if (open.empty()) return false;
     return (out.style != Style::kTagged || analyse_parameters(out, close)) &&
            analyse_ids(out, open, close) && analyse_section(out, open, close) &&
            analyse_keys(out) && verified(out);

@@ -152,6 +152,14 @@ TEST(ToolFormat, FollowsFromRenderings) {
   EXPECT_EQ(endless.call_close, "</tool_call>");
 }
 
+TEST(ToolFormat, CallsThatNothingMarksAreNoFormat) {
+  const std::string source = with_calls(
+      "{% for c in m.tool_calls %}{{ c.function.name + '\n' + (c.function.arguments | "
+      "tojson) }}{% endfor %}");
+  EXPECT_EQ(format_of(source).call_open, written_tool_format("").call_open);
+  EXPECT_TRUE(format_of(source).rendering.calls);
+}
+
 TEST(ToolFormat, PublishedStructures) {
   EXPECT_EQ(format_of(template_source("qwen3.jinja")).style, Style::kObject);
   EXPECT_EQ(format_of(template_source("qwen35.jinja")).style, Style::kTagged);

@@ -40,8 +40,8 @@ Value plain(std::string_view text) { return Value::string(text, false); }
 Result<Value> tool_value(const ToolDefinition& tool) {
   Dict function;
   function.set("name", plain(tool.name));
-  if (!tool.description.empty()) function.set("description", plain(tool.description));
-  // Templates read parameters.properties without asking whether they exist.
+  // Templates read the description and parameters.properties without asking whether they exist.
+  function.set("description", plain(tool.description));
   Dict none;
   none.set("type", Value::string("object", true));
   none.set("properties", Value::dict({}));
@@ -257,8 +257,17 @@ Result<Value> messages_value(std::span<const ConversationMessage> messages,
     const std::string_view text = system ? std::string_view(messages.front().content) : "";
     CHIMERE_TRY(Value content, instructions(text, tools, format));
     if (system) messages = messages.subspan(1);
+    const bool with_question =
+        !format.rendering.system && !messages.empty() && messages.front().role == "user";
+    if (with_question) {
+      MarkedText both = content.as_text();
+      both.append("\n\n", true);
+      both.append(messages.front().content, false);
+      content = Value::string(std::move(both));
+      messages = messages.subspan(1);
+    }
     Dict message;
-    message.set("role", Value::string("system", true));
+    message.set("role", Value::string(with_question ? "user" : "system", true));
     message.set("content", std::move(content));
     out.push_back(Value::dict(std::move(message)));
   }
