@@ -1,9 +1,6 @@
 #include "constraints/json_schema/expansion.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "constraints/json_number.h"
 
 namespace chimere::constraints::json_schema {
 
@@ -12,8 +9,6 @@ namespace {
 /// Nesting of schemas that apply to the same value, where chains of them cannot be followed
 /// iteratively.
 constexpr int kMaxDepth = 300;
-/// How many levels of properties and items the search for contradictions looks into.
-constexpr int kContradictionDepth = 2;
 
 bool is_free(const Node& node) {
   return node.min_properties == 0 && node.max_properties == kNoLimit && node.properties.empty() &&
@@ -616,93 +611,6 @@ uint64_t Expander::uniform_from(RecordId record) const {
   }
   for (const SomeItems& some : records_.array(record).some) out = std::max(out, some.from);
   return out;
-}
-
-/// For objects of one record; others have none.
-Expander::Discriminators Expander::discriminators_of(const Alternatives& alternatives) {
-  constexpr size_t kMostWords = 16;
-  Discriminators out;
-  const bool only_object = alternatives.objects.size() == 1 && alternatives.size() == 1 &&
-                           !alternatives.null && !alternatives.yes && !alternatives.no;
-  if (!only_object || looking_ >= kContradictionDepth) return out;
-  const RecordId id = alternatives.objects[0];
-  const std::vector<Symbol> required = records_.object(id).required;
-  for (const Symbol key : required) {
-    const GoalId goal = property_goal(id, key);
-    if (goal == kAnything || goal == kNothing) continue;
-    // Only goals that list their values are worth a look.
-    const bool listed = std::any_of(goals_[goal].begin(), goals_[goal].end(), [&](Literal literal) {
-      return literal % 2 == 0 && schemas_.nodes[literal / 2].has_enum;
-    });
-    if (!listed) continue;
-    ++looking_;
-    const auto expanded = expand(goal);
-    --looking_;
-    if (!expanded.ok()) continue;
-    const Alternatives& values = **expanded;
-    if (values.null || values.yes || values.no || values.size() != values.strings.size()) continue;
-    std::vector<std::string> words;
-    bool few = true;
-    for (const StringSet& set : values.strings) {
-      const auto finite = arena_.finite(set.language, kMostWords);
-      few = few && finite.ok() && finite->has_value();
-      if (few) words.insert(words.end(), (*finite)->begin(), (*finite)->end());
-    }
-    if (few) out.emplace(key, std::move(words));
-  }
-  return out;
-}
-
-bool Expander::disjoint(const Alternatives& a, const Alternatives& b, int depth) {
-  if ((a.null && b.null) || (a.yes && b.yes) || (a.no && b.no)) return false;
-  Alternatives both = a;
-  return records_.intersect(both, b) && certainly_empty(both, depth);
-}
-
-bool Expander::certainly_empty(const Alternatives& alternatives, int depth) {
-  if (alternatives.null || alternatives.yes || alternatives.no) return false;
-  for (const StringSet& set : alternatives.strings) {
-    const auto empty = arena_.empty(set.language);
-    if (!empty.ok() || !*empty) return false;
-  }
-  for (const NumberAlternative& number : alternatives.numbers) {
-    if (number.values) return false;
-    const auto machine = NumberMachine::create(number.set);
-    if (machine.ok() || machine.error().code != Error::Code::kInvalidArgument) return false;
-  }
-  for (const RecordId id : alternatives.objects) {
-    const std::vector<Symbol> required = records_.object(id).required;
-    if (!std::any_of(required.begin(), required.end(), [&](Symbol key) {
-          return certainly_empty(property_goal(id, key), depth - 1);
-        })) {
-      return false;
-    }
-  }
-  for (const RecordId id : alternatives.arrays) {
-    constexpr uint64_t kLookAt = 16;
-    const uint64_t items = std::min(records_.array(id).min, kLookAt);
-    bool empty = false;
-    for (uint64_t i = 0; i < items && !empty; ++i) {
-      empty = certainly_empty(item_goal(id, i), depth - 1);
-    }
-    if (!empty) return false;
-  }
-  return true;
-}
-
-bool Expander::certainly_empty(GoalId goal, int depth) {
-  if (goal == kNothing) return true;
-  if (goal == kAnything || depth <= 0) return false;
-  if (const auto found = empty_.find(goal); found != empty_.end()) return found->second;
-  // Each search may expand goals, which may begin searches: not through a whole schema.
-  if (looking_ >= kContradictionDepth) return false;
-  ++looking_;
-  const auto expanded = expand(goal);
-  const bool empty = expanded.ok() && certainly_empty(**expanded, depth);
-  --looking_;
-  if (!expanded.ok()) return false;
-  if (empty || depth == kContradictionDepth - 1) empty_.emplace(goal, empty);
-  return empty;
 }
 
 }  // namespace chimere::constraints::json_schema

@@ -115,6 +115,8 @@ class Expander {
   std::unordered_map<ValueId, NodeId> const_nodes_;
   std::map<std::vector<ValueId>, NodeId> excluding_;
   int depth_ = 0;
+  /// Levels of properties and items that the search for contradictions looks into.
+  static constexpr int kContradictionDepth = 2;
   int looking_ = 0;     ///< nested searches for contradictions
   bool absorb_ = true;  ///< of Records::unite()
 };
