@@ -1,11 +1,10 @@
-#include "constraints/regex.h"
+#include "constraints/regex_impl.h"
 
 #include <algorithm>
 #include <functional>
 #include <tuple>
 #include <utility>
 
-#include "constraints/regex_impl.h"
 #include "text/utf8.h"
 
 namespace chimere::constraints {
