@@ -48,7 +48,8 @@ struct Times {
   void add(double time, const std::string& file, const std::string& what) {
     all.push_back(time);
     if (slowest.size() < 12 || time > slowest.back().time) {
-      slowest.push_back({time, file + ": " + what});
+      slowest.push_back(
+          {time, file + ": " + what.substr(what.size() - std::min<size_t>(what.size(), 60))});
       std::ranges::sort(slowest, std::greater<>(), &Slow::time);
       if (slowest.size() > 12) slowest.pop_back();
     }

@@ -4,10 +4,12 @@
 
 namespace chimere::constraints {
 
-bool ByteTrie::is_plain(uint8_t byte) {
+uint8_t ByteTrie::plainness(uint8_t byte) {
   constexpr std::string_view kOthers = "\"\\<>[]{}`";
-  return byte >= 0x20 && byte < 0x7F &&
-         kOthers.find(static_cast<char>(byte)) == std::string_view::npos;
+  const auto in = [byte](char first, char last) { return byte >= first && byte <= last; };
+  if (in('a', 'z') || in('A', 'Z') || in('0', '9') || byte == '_') return 2;
+  if (byte < 0x20 || byte >= 0x7F) return 0;
+  return kOthers.find(static_cast<char>(byte)) == std::string_view::npos ? 1 : 0;
 }
 
 ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entries) {
@@ -23,7 +25,7 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
       node.end = static_cast<uint32_t>(trie.nodes.size());
       path.pop_back();
       Node& parent = trie.nodes[path.back()];
-      parent.plain = parent.plain && node.plain;
+      parent.plain = std::min(parent.plain, node.plain);
       parent.height = std::max(parent.height, static_cast<uint8_t>(std::min(node.height + 1, 255)));
     }
   };
@@ -35,7 +37,7 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
       Node node;
       node.first_token = static_cast<uint32_t>(trie.tokens.size());
       node.byte = static_cast<uint8_t>(text[i]);
-      node.plain = is_plain(node.byte);
+      node.plain = plainness(node.byte);
       trie.nodes.push_back(node);
     }
     trie.tokens.push_back(token);

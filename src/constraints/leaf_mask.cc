@@ -52,34 +52,43 @@ class WalkStates {
     }
     return same;
   }
-  /// Whether all plain bytes lead back to the state, which does not accept.
-  bool loops(uint32_t index) {
-    if (infos_[index].loops == Loops::kUnknown) {
-      bool all = index != kDeadIndex && !infos_[index].accepts;
-      for (int byte = 0; byte < 256 && all; ++byte) {
-        if (!ByteTrie::is_plain(static_cast<uint8_t>(byte))) continue;
-        // Counters that do not matter are no difference.
-        const uint32_t to = next(index, static_cast<uint8_t>(byte));
-        all = to == index || same(to, 0x7FFF) == index;
-      }
-      infos_[index].loops = all ? Loops::kYes : Loops::kNo;
-    }
-    return infos_[index].loops == Loops::kYes;
+  /// Whether all bytes that are at least as plain (1 or 2) lead back to the state, which does not
+  /// accept.
+  bool loops(uint32_t index, uint8_t plainness) {
+    if (infos_[index].loops == kUnknownLoops) infos_[index].loops = plainest_loop(index);
+    return plainness >= infos_[index].loops;
   }
   bool accepts(uint32_t index) const { return infos_[index].accepts; }
   State state(uint32_t index) const { return infos_[index].state; }
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  enum class Loops : uint8_t { kUnknown, kYes, kNo };
+  static constexpr uint8_t kUnknownLoops = UINT8_MAX;
+  static constexpr uint8_t kNoLoop = 3;
   struct Info {
     State state = kDead;
     uint32_t same = 0;                 ///< the same state for texts of up to `same_up_to` bytes
     int32_t same_up_to = -1;           ///< -1: none is known
     int32_t differs_from = INT32_MAX;  ///< for texts of that length there is none
     bool accepts = false;
-    Loops loops = Loops::kUnknown;
+    uint8_t loops = kUnknownLoops;  ///< least plainness that loops; kNoLoop: none
   };
+  uint8_t plainest_loop(uint32_t index) {
+    if (index == kDeadIndex || infos_[index].accepts) return kNoLoop;
+    uint8_t least = 1;
+    for (int i = 0; i < 256; ++i) {
+      const auto byte = static_cast<uint8_t>(i);
+      const uint8_t plainness = ByteTrie::plainness(byte);
+      if (plainness < least) continue;
+      // Counters that do not matter are no difference.
+      const uint32_t to = next(index, byte);
+      if (to != index && same(to, kAnyLength) != index) least = plainness + 1;
+      if (least == kNoLoop) break;
+    }
+    return least;
+  }
+  static constexpr int32_t kAnyLength = 0x7FFF;
+
   Machine& machine_;
   std::unordered_map<State, uint32_t> indices_;
   std::vector<Info> infos_;
@@ -157,7 +166,7 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
     while (i >= levels.back().end) levels.pop_back();
     const ByteTrie::Node& node = trie.nodes[i];
     const uint32_t from = levels.back().state;
-    if (node.plain && states.loops(from)) {
+    if (node.plain > 0 && states.loops(from, node.plain)) {
       for (const int32_t token : trie.tokens_below(i)) {
         mask.inside[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
         ++inside;

@@ -110,7 +110,7 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
       {"aB3dE6gH9", "f", R"({"s": "a\"ü\n", "n": -12, "o": null, "x": [1, {"y": true}]})"},
       {"bB3dE6gH9", "g.h", "{}"},
   }};
-  for (uint8_t i = 0; i < std::size(kWords); ++i) {
+  for (size_t i = 0; i < std::size(kWords); ++i) {
     const text::ToolFormat format = text::written_tool_format(kWords[i]);
     std::string out = format.style == text::ToolFormat::Style::kHarmony
                           ? "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>"
@@ -119,7 +119,7 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
                           : "Text. " + text::write_tool_calls(format, calls).bytes() + "\nMore.";
     if (i % 2 == 1) out.erase(0, std::min<size_t>(6, out.size()));
     std::vector<uint8_t>& seed = seeds.emplace_back();
-    seed = {i, 0};
+    seed = {static_cast<uint8_t>(i), 0};
     seed.insert(seed.end(), out.begin(), out.end());
   }
   return seeds;
