@@ -10,7 +10,7 @@ namespace chimere::constraints::json_schema {
 namespace {
 
 /// Records that are compared with each other.
-constexpr size_t kMostCompared = 1'500;
+constexpr size_t kMostCompared = 300;
 /// Levels that the search for contradictions looks into.
 constexpr int kLookInto = 1;
 
