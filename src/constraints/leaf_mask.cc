@@ -218,14 +218,14 @@ std::shared_ptr<const LeafMask> LeafMasks::find(uint64_t key) const {
   return found == masks_.end() ? nullptr : found->second;
 }
 
-void LeafMasks::insert(uint64_t key, std::shared_ptr<const LeafMask> mask) {
+void LeafMasks::insert(uint64_t key, const std::shared_ptr<const LeafMask>& mask) {
   const std::lock_guard lock(mutex_);
   if (bytes_ > kSharedMaskBytes) {
     masks_.clear();
     bytes_ = 0;
   }
   const size_t size = mask->memory();
-  if (masks_.try_emplace(key, std::move(mask)).second) bytes_ += size;
+  if (masks_.try_emplace(key, mask).second) bytes_ += size;
 }
 
 }  // namespace chimere::constraints

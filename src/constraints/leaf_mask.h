@@ -51,7 +51,7 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
 class LeafMasks {
  public:
   std::shared_ptr<const LeafMask> find(uint64_t key) const;
-  void insert(uint64_t key, std::shared_ptr<const LeafMask> mask);
+  void insert(uint64_t key, const std::shared_ptr<const LeafMask>& mask);
 
  private:
   mutable Mutex mutex_;

@@ -295,7 +295,13 @@ Result<sampling::Sampled> Generation::sample(LogitRow& row) {
     row.restrict_to(allowed);
     sampled = row.sample(sampler_, history_);
   }
-  if (sampled.ok()) CHIMERE_CHECK_OK(constraint_->accept(sampled->id));
+  while (sampled.ok()) {
+    CHIMERE_TRY(const bool accepted, constraint_->accept(sampled->id));
+    if (accepted) break;
+    CHIMERE_TRY(const kernels::TokenMask allowed, constraint_->allowed());
+    row.restrict_to(allowed);
+    sampled = row.sample(sampler_, history_);
+  }
   return sampled;
 }
 

@@ -27,20 +27,34 @@ Result<kernels::TokenMask> OutputConstraint::allowed() {
   }
   const std::span<const uint32_t> mask = matcher_.mask();
   CHIMERE_CHECK_OK(matcher_.status());
-  if (mask.size() == mask_.size()) return kernels::TokenMask(mask);
+  if (mask.size() == mask_.size() && refused_.empty()) return kernels::TokenMask(mask);
+  return own_mask(mask);
+}
+
+kernels::TokenMask OutputConstraint::own_mask(std::span<const uint32_t> mask) {
   const auto rest =
       std::ranges::copy(mask.first(std::min(mask.size(), mask_.size())), mask_.begin());
   std::fill(rest.out, mask_.end(), 0);
-  return kernels::TokenMask(mask_);
+  for (const int32_t token : refused_) {
+    const auto t = static_cast<uint32_t>(token);
+    mask_[t / 32] &= ~(1U << (t % 32));
+  }
+  return mask_;
 }
 
-Status OutputConstraint::accept(int32_t token) {
-  if (!advance(token)) {
-    CHIMERE_CHECK_OK(matcher_.status());
-    return invalid_data("Token " + std::to_string(token) +
-                        " was sampled, which the constraint does not allow here.");
+Result<bool> OutputConstraint::accept(int32_t token) {
+  if (advance(token)) {
+    refused_.clear();
+    return true;
   }
-  return {};
+  CHIMERE_CHECK_OK(matcher_.status());
+  constexpr size_t kMostRefused = 1000;
+  if (refused_.size() == kMostRefused || std::ranges::find(refused_, token) != refused_.end()) {
+    return invalid_data("The constraint refuses tokens that its mask allows; the last one was " +
+                        std::to_string(token) + ".");
+  }
+  refused_.push_back(token);
+  return false;
 }
 
 bool OutputConstraint::finished() { return matcher_.finished(); }

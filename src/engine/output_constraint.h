@@ -29,8 +29,10 @@ class OutputConstraint {
   /// The tokens that may come next, [mask_words(vocabulary)], valid until the next call. Errors:
   /// kOutOfMemory (the constraint has too many states).
   Result<kernels::TokenMask> allowed();
-  /// Appends a token. Errors: kInvalidData if it is not allowed.
-  Status accept(int32_t token);
+  /// Appends a token. False if it is not allowed: allowed() then excludes it, and another one must
+  /// be sampled (masks contain a few tokens too many: names of properties written with escapes).
+  /// Errors: those of allowed().
+  Result<bool> accept(int32_t token);
   /// Nothing but the end of the generation may follow.
   bool finished();
   /// Up to `most` tokens that are certain or likely to come next. Valid until the next call.
@@ -43,6 +45,8 @@ class OutputConstraint {
 
  private:
   bool advance(int32_t token);
+  /// Copies a mask to `mask_`, without the refused tokens.
+  kernels::TokenMask own_mask(std::span<const uint32_t> mask);
   void find_certain();
 
   constraints::Matcher matcher_;
@@ -52,6 +56,7 @@ class OutputConstraint {
   std::vector<int32_t> certain_;   ///< tokens of a text that must follow
   std::vector<int32_t> expected_;  ///< drafts
   size_t next_certain_ = 0;
+  std::vector<int32_t> refused_;  ///< at this position
   int32_t drafts_ = 0;
   std::vector<int32_t> certain_before_drafts_;
   size_t next_before_drafts_ = 0;
