@@ -15,7 +15,7 @@ namespace {
 
 TEST(Suggestions, RowsAreUniqueAndNameFlagsThatExist) {
   // Flags of commands that are not settings.
-  const std::set<std::string> others = {"--state", "--stop", "--raw"};
+  const std::set<std::string> others = {"--state", "--stop", "--raw", "--grammar", "--json-schema"};
   std::set<std::string_view> names;
   for (const ForeignFlag& flag : foreign_flags()) {
     EXPECT_TRUE(names.insert(flag.name).second) << flag.name;

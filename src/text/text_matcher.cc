@@ -18,6 +18,7 @@ TextMatcher::TextMatcher(std::string_view text) {
 }
 
 bool TextMatcher::advance(char c) {
+  if (done()) return false;
   if (c == bytes_[at_]) {
     ++at_;
     spaces_ = 0;

@@ -17,7 +17,7 @@ class TextMatcher {
   TextMatcher() = default;
   explicit TextMatcher(std::string_view text);
 
-  /// Whether the text continues with `c`. Not to be called after false, or if done().
+  /// Whether the text continues with `c`; false if done(). Not to be called after false.
   bool advance(char c);
   bool done() const { return at_ == bytes_.size(); }
   bool started() const { return at_ > 0; }

@@ -11,7 +11,9 @@ namespace chimere::constraints::json_schema {
 
 namespace {
 
-/// The escape sequences of a character: \uXXXX with lower-case digits, and a short one.
+/// The escape sequences of a character of a declared name: \uXXXX with lower-case digits, and a
+/// short one. Printable ASCII characters have none but those that JSON requires: no program writes
+/// others, and a model that samples one loses the thread.
 std::vector<std::string> escapes_of(uint32_t code) {
   std::vector<std::string> out;
   constexpr std::string_view kCharacters = "\"\\/\b\f\n\r\t";
@@ -20,6 +22,8 @@ std::vector<std::string> escapes_of(uint32_t code) {
     const size_t at = kCharacters.find(static_cast<char>(code));
     if (at != std::string_view::npos) out.push_back(std::string("\\") + kLetters[at]);
   }
+  const bool plain = code >= 0x20 && code < 0x7F && code != '"' && code != '\\';
+  if (plain) return out;
   std::array<char, 16> text{};
   if (code < 0x10000) {
     std::snprintf(text.data(), text.size(), "\\u%04x", code);
