@@ -8,7 +8,7 @@ namespace {
 
 constexpr char32_t kLastCharacter = 0x10FFFF;
 
-void append_number(std::string& out, int64_t number) { out += std::to_string(number) + ","; }
+void append_field(std::string& out, int64_t number) { out += std::to_string(number) + ","; }
 
 /// Sorted ranges that neither overlap nor touch, without surrogates.
 std::vector<Grammar::Range> normalised(std::vector<Grammar::Range> ranges) {
@@ -149,23 +149,23 @@ int32_t Grammar::find_rule(std::string_view name) const {
 
 std::string Grammar::key() const {
   std::string key;
-  append_number(key, root_);
-  for (const Rule& rule : rules_) append_number(key, rule.body);
+  append_field(key, root_);
+  for (const Rule& rule : rules_) append_field(key, rule.body);
   for (const Node& node : nodes_) {
     key += ";";
-    append_number(key, static_cast<int64_t>(node.kind));
-    append_number(key, static_cast<int64_t>(node.text.size()));
+    append_field(key, static_cast<int64_t>(node.kind));
+    append_field(key, static_cast<int64_t>(node.text.size()));
     key += node.text;
     if (node.kind == Kind::kBytes) key += node.bytes.to_string();
     for (const Range& range : node.ranges) {
-      append_number(key, range.first);
-      append_number(key, range.last);
+      append_field(key, range.first);
+      append_field(key, range.last);
     }
-    append_number(key, static_cast<int64_t>(node.parts.size()));
-    for (const Id part : node.parts) append_number(key, part);
-    append_number(key, node.value);
-    append_number(key, node.min);
-    append_number(key, node.max);
+    append_field(key, static_cast<int64_t>(node.parts.size()));
+    for (const Id part : node.parts) append_field(key, part);
+    append_field(key, node.value);
+    append_field(key, node.min);
+    append_field(key, node.max);
   }
   return key;
 }

@@ -21,7 +21,7 @@ namespace {
 /// Values beyond 10^-kMaxPower to 10^kMaxPower are left out: they leave the range of doubles.
 constexpr int32_t kMaxPower = 300;
 /// Exponents where the digits before and after the point are not compared with bounds.
-constexpr int32_t kMaxExponent = 240;
+constexpr int32_t kMaxShownExponent = 240;
 /// Decimal numbers of so many digits are equal if and only if their doubles are.
 constexpr uint16_t kExactDigits = 15;
 /// Most digits of an exponent, with zeros at its beginning.
@@ -344,7 +344,7 @@ bool NumberMachine::Impl::multiples(const Number& number) const {
 /// The exponents that make the digits read so far a number of the set.
 ExponentRange NumberMachine::Impl::powers(const Number& number) const {
   const Side& bounds = side_of(number);
-  ExponentRange out = {-kMaxExponent, kMaxExponent};
+  ExponentRange out = {-kMaxShownExponent, kMaxShownExponent};
   if (is_zero(number)) return zero_allowed ? out : ExponentRange();
   if (!bounds.possible) return {};
   if (bounds.bounded()) {
@@ -553,7 +553,7 @@ uint64_t NumberMachine::shared_key(State state) {
   append(number.digits == 0 ? 0 : 1, 1);
   append(number.power_digits, 3);
   append(static_cast<uint32_t>(number.power), 14);
-  // Bounds of the exponent are 0 or kMaxExponent.
+  // Bounds of the exponent are 0 or kMaxShownExponent.
   append(number.low < 0 ? 1 : 0, 1);
   append(number.high > 0 ? 1 : 0, 1);
   return key;

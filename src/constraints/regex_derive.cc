@@ -12,9 +12,6 @@
 namespace chimere::constraints {
 namespace {
 
-constexpr Regex kNone = 0;
-constexpr Regex kEpsilon = 1;
-
 /// A partition of the code points: label of those from `first` up to the next entry's.
 struct Label {
   uint32_t first;
@@ -86,7 +83,7 @@ Regex RegexArena::Impl::derive_words(const Node& node, uint32_t code) {
 }
 
 Regex RegexArena::Impl::derive(Regex a, uint32_t code) {
-  if (code > kLastCodePoint || (code >= kFirstSurrogate && code <= kLastSurrogate)) return kNone;
+  if (code > kLastCodePoint || (code >= kFirstSurrogate && code <= kLastSurrogate)) return kNoText;
   if (++pass == 0) {
     derived.clear();
     pass = 1;
@@ -102,9 +99,9 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
   switch (node.op) {
     case Op::kNone:
     case Op::kEpsilon:
-      return kNone;
+      return kNoText;
     case Op::kSet:
-      return sets[node.a].contains(code) ? kEpsilon : kNone;
+      return sets[node.a].contains(code) ? kEmptyText : kNoText;
     case Op::kWords:
       return derive_words(node, code);
     default:
@@ -119,14 +116,14 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
     const bool optional = part.op == Op::kRepeat && part.min == 0 && part.max == 1;
     const Regex inner = optional ? part.a : first;
     if (optional) parts.push_back(rest);
-    if (nodes[inner].op == Op::kUnion && rest != kEpsilon) {
+    if (nodes[inner].op == Op::kUnion && rest != kEmptyText) {
       const uint32_t begin = nodes[inner].a;
       for (uint32_t i = 0; i < nodes[inner].b; ++i) parts.push_back(concat(pool[begin + i], rest));
     } else {
       parts.push_back(concat(inner, rest));
     }
   };
-  Regex out = kNone;
+  Regex out = kNoText;
   switch (node.op) {
     case Op::kConcat: {
       for (Regex at = a; true; at = tail(at)) {
@@ -141,7 +138,7 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
     case Op::kRepeat: {
       const uint32_t max = node.max == kUnbounded ? kUnbounded : node.max - 1;
       const Regex first = derive_node(node.a, code);
-      if (first != kNone) follow(first, repeat(node.a, node.min == 0 ? 0 : node.min - 1, max));
+      if (first != kNoText) follow(first, repeat(node.a, node.min == 0 ? 0 : node.min - 1, max));
       out = unite(parts);
       break;
     }
@@ -149,12 +146,12 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
     case Op::kIntersect:
       for (uint32_t i = 0; i < node.b; ++i) {
         const Regex part = derive_node(pool[node.a + i], code);
-        if (part == kNone && node.op == Op::kIntersect) {
+        if (part == kNoText && node.op == Op::kIntersect) {
           parts.clear();
-          parts.push_back(kNone);
+          parts.push_back(kNoText);
           break;
         }
-        if (part != kNone) parts.push_back(part);
+        if (part != kNoText) parts.push_back(part);
       }
       out = node.op == Op::kUnion ? unite(parts) : intersect(parts);
       break;
@@ -182,7 +179,7 @@ void RegexArena::Impl::compute_segments(Regex a) {
     stack.pop_back();
     if (at >= derived.size()) derived.resize(std::max<size_t>(nodes.size(), at + 1));
     if (derived[at].first == pass) continue;
-    derived[at] = {pass, kNone};
+    derived[at] = {pass, kNoText};
     const Node& node = nodes[at];
     switch (node.op) {
       case Op::kNone:

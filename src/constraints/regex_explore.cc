@@ -15,11 +15,6 @@
 namespace chimere::constraints {
 namespace {
 
-constexpr Regex kNone = 0;
-constexpr Regex kEpsilon = 1;
-constexpr Regex kAny = 2;
-constexpr Regex kAnyCharacter = 3;
-
 /// Steps of derivatives that one exploration may compute, and all of one arena.
 constexpr uint64_t kMaxWork = 500'000;
 constexpr uint64_t kMaxArenaWork = 4'000'000;
@@ -62,11 +57,11 @@ Status RegexArena::Impl::explore(Regex a) {
           "the combination of patterns is too large to decide whether texts remain; simplify or "
           "drop one of the patterns");
     }
-    Regex last = kNone;
+    Regex last = kNoText;
     const size_t count = segments(visited[i]).size();
     for (size_t k = 0; k < count; ++k) {
       const Regex target = segments(visited[i])[k].target;
-      if (target == kNone || target == last) continue;
+      if (target == kNoText || target == last) continue;
       last = target;
       edges.emplace_back(visit(target), static_cast<uint32_t>(i));
     }
@@ -108,7 +103,7 @@ std::optional<uint64_t> RegexArena::Impl::shortest_in_window(const Node& node) {
   for (uint32_t i = 0; i < 2; ++i) {
     const Node& window = nodes[pool[node.a + i]];
     const Regex other = pool[node.a + 1 - i];
-    if (window.op != Op::kRepeat || window.a != kAnyCharacter || !nodes[other].positive) continue;
+    if (window.op != Op::kRepeat || window.a != kOneCharacter || !nodes[other].positive) continue;
     const auto set = lengths(other);
     if (!set) return std::nullopt;
     const auto length = set->next(window.min);
@@ -178,7 +173,7 @@ uint64_t RegexArena::Impl::shortest(Regex a) {
     }
     case Op::kConcat:
       out = 0;
-      for (Regex at = a; at != kEpsilon && out != kEmpty; at = tail(at)) {
+      for (Regex at = a; at != kEmptyText && out != kEmpty; at = tail(at)) {
         const uint64_t part = shortest(head(at));
         out = part == kEmpty ? kEmpty : add_lengths(out, part);
       }
@@ -242,7 +237,7 @@ std::optional<LengthSet> RegexArena::Impl::compute_lengths(Regex a) {
     }
     case Op::kConcat: {
       std::optional<LengthSet> out = LengthSet::of(0, 0);
-      for (Regex at = a; at != kEpsilon; at = tail(at)) {
+      for (Regex at = a; at != kEmptyText; at = tail(at)) {
         const auto part = lengths(head(at));
         if (!part) return std::nullopt;
         out = out->add(*part);
@@ -291,7 +286,7 @@ std::optional<uint64_t> RegexArena::Impl::longest_way(Regex a) {
     case Op::kConcat: {
       // Inside a part: the way to its end, then the shortest texts of the parts that follow.
       std::vector<Regex> heads;
-      for (Regex at = a; at != kEpsilon; at = tail(at)) heads.push_back(head(at));
+      for (Regex at = a; at != kEmptyText; at = tail(at)) heads.push_back(head(at));
       uint64_t rest = 0;
       uint64_t out = 0;
       for (auto it = heads.rbegin(); it != heads.rend(); ++it) {
@@ -359,7 +354,7 @@ Result<std::vector<std::string>> RegexArena::enumerate(Regex a, size_t limit) {
       out.push_back(item.text);
       continue;
     }
-    if (accepts(item.rest)) queue.push({item.read, item.text, false, kNone, item.read});
+    if (accepts(item.rest)) queue.push({item.read, item.text, false, kNoText, item.read});
     const std::vector<Segment> all(segments(item.rest).begin(), segments(item.rest).end());
     // Each character leads to at least one text: `limit` of the shortest ways are enough.
     std::vector<std::pair<uint64_t, size_t>> order;
@@ -392,15 +387,16 @@ std::optional<LengthSet> RegexArena::lengths(Regex a) { return impl_->lengths(a)
 RegexArena::Window RegexArena::window(Regex a) {
   const auto bounds = [&](Regex r) { return impl_->nodes[r]; };
   const Impl::Node node = impl_->nodes[a];
-  if (a == kAnyCharacter) return {kAny, 1, 1};
-  if (a == kEpsilon) return {kAny, 0, 0};
-  if (node.op == Impl::Op::kRepeat && node.a == kAnyCharacter) return {kAny, node.min, node.max};
+  if (a == kOneCharacter) return {kAnyText, 1, 1};
+  if (a == kEmptyText) return {kAnyText, 0, 0};
+  if (node.op == Impl::Op::kRepeat && node.a == kOneCharacter)
+    return {kAnyText, node.min, node.max};
   Window window = {a, 0, kUnbounded};
   if (node.op != Impl::Op::kIntersect) return window;
   std::vector<Regex> others;
   for (uint32_t i = 0; i < node.b; ++i) {
     const Regex part = impl_->pool[node.a + i];
-    if (bounds(part).op == Impl::Op::kRepeat && bounds(part).a == kAnyCharacter) {
+    if (bounds(part).op == Impl::Op::kRepeat && bounds(part).a == kOneCharacter) {
       window.min = bounds(part).min;
       window.max = bounds(part).max;
     } else {

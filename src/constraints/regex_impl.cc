@@ -10,11 +10,6 @@
 namespace chimere::constraints {
 namespace {
 
-constexpr Regex kNone = 0;
-constexpr Regex kEpsilon = 1;
-constexpr Regex kAny = 2;
-constexpr Regex kAnyCharacter = 3;
-
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15;
   return hash ^ hash >> 29;
@@ -46,7 +41,7 @@ std::optional<uint32_t> multiply_counts(uint32_t a, uint32_t b) {
 RegexArena::Impl::Impl() : table(1024) {
   intern({.op = Op::kNone});
   intern({.op = Op::kEpsilon, .nullable = true});
-  intern({.op = Op::kRepeat, .nullable = true, .depth = 1, .a = kAnyCharacter, .max = kUnbounded});
+  intern({.op = Op::kRepeat, .nullable = true, .depth = 1, .a = kOneCharacter, .max = kUnbounded});
   set(CodePointSet::all());
 }
 
@@ -70,7 +65,7 @@ Regex RegexArena::Impl::intern(const Node& node, std::span<const Regex> children
   }
   if (node.depth > kMaxDepth || (!deriving && nodes.size() > kMaxNodes)) {
     too_large = true;
-    return kNone;
+    return kNoText;
   }
   const auto id = static_cast<Regex>(nodes.size());
   nodes.push_back(node);
@@ -102,7 +97,7 @@ Regex RegexArena::Impl::intern(const Node& node, std::span<const Regex> children
 }
 
 Regex RegexArena::Impl::set(const CodePointSet& set) {
-  if (set.empty()) return kNone;
+  if (set.empty()) return kNoText;
   uint64_t hash = 1;
   for (const CodeRange& range : set.ranges()) {
     hash = mix(hash, uint64_t{range.first} << 32 | range.last);
@@ -128,7 +123,7 @@ Regex RegexArena::Impl::words(std::vector<std::string> texts) {
     list.lengths.push_back(count_characters(text));
     if (list.bytes.size() > UINT32_MAX / 2) {
       too_large = true;
-      return kNone;
+      return kNoText;
     }
   }
   const uint64_t hash = mix(hash_bytes(list.bytes), texts.size());
@@ -145,9 +140,9 @@ Regex RegexArena::Impl::words(std::vector<std::string> texts) {
 }
 
 Regex RegexArena::Impl::word_range(uint32_t list, uint32_t depth, uint32_t begin, uint32_t end) {
-  if (begin == end) return kNone;
+  if (begin == end) return kNoText;
   const bool nullable = lists[list][begin].size() == depth;
-  if (nullable && end - begin == 1) return kEpsilon;
+  if (nullable && end - begin == 1) return kEmptyText;
   return intern({.op = Op::kWords,
                  .nullable = nullable,
                  .depth = 1,
@@ -165,9 +160,9 @@ RegexArena::Impl::Power RegexArena::Impl::power(Regex a) const {
 
 /// head is no kConcat.
 Regex RegexArena::Impl::prepend(Regex head_part, Regex tail_part) {
-  if (head_part == kNone || tail_part == kNone) return kNone;
-  if (head_part == kEpsilon) return tail_part;
-  if (tail_part == kEpsilon) return head_part;
+  if (head_part == kNoText || tail_part == kNoText) return kNoText;
+  if (head_part == kEmptyText) return tail_part;
+  if (tail_part == kEmptyText) return head_part;
   const Power left = power(head_part);
   const Power right = power(head(tail_part));
   if (left.base == right.base) {
@@ -189,7 +184,7 @@ Regex RegexArena::Impl::prepend(Regex head_part, Regex tail_part) {
 
 Regex RegexArena::Impl::concat(Regex a, Regex b) {
   if (nodes[a].op != Op::kConcat) return prepend(a, b);
-  if (a == kNone || b == kNone) return kNone;
+  if (a == kNoText || b == kNoText) return kNoText;
   std::vector<Regex> heads;
   for (; nodes[a].op == Op::kConcat; a = nodes[a].b) heads.push_back(nodes[a].a);
   Regex out = concat(a, b);
@@ -238,14 +233,14 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
   std::vector<Regex> flat;
   std::vector<Regex> stack(parts.rbegin(), parts.rend());
   std::optional<CodePointSet> joint_set;
-  Regex first_set = kNone;
+  Regex first_set = kNoText;
   while (!stack.empty()) {
     const Regex part = stack.back();
     stack.pop_back();
     const Node& node = nodes[part];
-    if (part == kNone) continue;
-    if (part == kAny) return kAny;
-    if (part == kEpsilon) {
+    if (part == kNoText) continue;
+    if (part == kAnyText) return kAnyText;
+    if (part == kEmptyText) {
       epsilon = true;
     } else if (node.op == Op::kUnion) {
       const auto inner = children(node);
@@ -254,7 +249,7 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
       epsilon = true;
       stack.push_back(node.a);
     } else if (node.op == Op::kSet) {
-      if (first_set == kNone) {
+      if (first_set == kNoText) {
         first_set = part;
       } else if (part != first_set) {
         const CodePointSet& added = sets[node.a];
@@ -264,7 +259,7 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
       flat.push_back(part);
     }
   }
-  if (first_set != kNone) flat.push_back(joint_set ? set(*joint_set) : first_set);
+  if (first_set != kNoText) flat.push_back(joint_set ? set(*joint_set) : first_set);
   const auto tidy = [&] {
     std::ranges::sort(flat);
     flat.erase(std::ranges::unique(flat).begin(), flat.end());
@@ -273,7 +268,7 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
   const size_t before = flat.size();
   join_powers(flat);
   tidy();
-  if (flat.size() != before && std::ranges::binary_search(flat, kAny)) return kAny;
+  if (flat.size() != before && std::ranges::binary_search(flat, kAnyText)) return kAnyText;
   bool positive = true;
   bool nullable = false;
   uint16_t depth = 0;
@@ -283,9 +278,9 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
     nullable = nullable || node.nullable;
     depth = std::max(depth, node.depth);
     // X | not X.
-    if (node.op == Op::kNot && std::ranges::binary_search(flat, node.a)) return kAny;
+    if (node.op == Op::kNot && std::ranges::binary_search(flat, node.a)) return kAnyText;
   }
-  Regex out = kNone;
+  Regex out = kNoText;
   if (flat.size() == 1) {
     out = flat.front();
   } else if (flat.size() > 1) {
@@ -297,7 +292,7 @@ Regex RegexArena::Impl::unite(std::span<const Regex> parts) {
                  flat);
   }
   if (!epsilon || nullable) return out;
-  return out == kNone ? kEpsilon : repeat(out, 0, 1);
+  return out == kNoText ? kEmptyText : repeat(out, 0, 1);
 }
 
 Regex RegexArena::Impl::intersect(std::span<const Regex> parts) {
@@ -311,13 +306,13 @@ Regex RegexArena::Impl::intersect(std::span<const Regex> parts) {
     const Regex part = stack.back();
     stack.pop_back();
     const Node& node = nodes[part];
-    if (part == kNone) return kNone;
-    if (part == kEpsilon) {
+    if (part == kNoText) return kNoText;
+    if (part == kEmptyText) {
       epsilon = true;
-    } else if (part == kAnyCharacter) {
+    } else if (part == kOneCharacter) {
       min = std::max<uint32_t>(min, 1);
       max = std::min<uint32_t>(max, 1);
-    } else if (node.op == Op::kRepeat && node.a == kAnyCharacter) {
+    } else if (node.op == Op::kRepeat && node.a == kOneCharacter) {
       min = std::max(min, node.min);
       max = std::min(max, node.max);
     } else if (node.op == Op::kIntersect) {
@@ -329,40 +324,40 @@ Regex RegexArena::Impl::intersect(std::span<const Regex> parts) {
       flat.push_back(part);
     }
   }
-  if (min > max || (joint_set && (min > 1 || max < 1))) return kNone;
+  if (min > max || (joint_set && (min > 1 || max < 1))) return kNoText;
   if (epsilon) {
     const bool nullable = min == 0 && !joint_set && std::ranges::all_of(flat, [&](Regex part) {
                             return nodes[part].nullable;
                           });
-    return nullable ? kEpsilon : kNone;
+    return nullable ? kEmptyText : kNoText;
   }
   if (joint_set) {
     const Regex part = set(*joint_set);
-    if (part == kNone) return kNone;
+    if (part == kNoText) return kNoText;
     flat.push_back(part);
   } else if (min != 0 || max != kUnbounded) {
-    const Regex part = repeat(kAnyCharacter, min, max);
-    if (part == kEpsilon) {
-      return std::ranges::all_of(flat, [&](Regex p) { return nodes[p].nullable; }) ? kEpsilon
-                                                                                   : kNone;
+    const Regex part = repeat(kOneCharacter, min, max);
+    if (part == kEmptyText) {
+      return std::ranges::all_of(flat, [&](Regex p) { return nodes[p].nullable; }) ? kEmptyText
+                                                                                   : kNoText;
     }
     flat.push_back(part);
   }
   std::ranges::sort(flat);
   flat.erase(std::ranges::unique(flat).begin(), flat.end());
-  if (flat.empty()) return kAny;
+  if (flat.empty()) return kAnyText;
   if (flat.size() == 1) return flat.front();
   bool nullable = true;
   uint16_t depth = 0;
-  Regex listed = kNone;
+  Regex listed = kNoText;
   for (const Regex part : flat) {
     const Node& node = nodes[part];
     nullable = nullable && node.nullable;
     depth = std::max(depth, node.depth);
-    if (node.op == Op::kNot && std::ranges::binary_search(flat, node.a)) return kNone;
+    if (node.op == Op::kNot && std::ranges::binary_search(flat, node.a)) return kNoText;
     if (node.op == Op::kWords) listed = part;
   }
-  if (listed != kNone && !deriving) {
+  if (listed != kNoText && !deriving) {
     // Few texts: keep those that are in the other languages.
     const Node node = nodes[listed];
     std::vector<std::string> kept;
@@ -384,13 +379,14 @@ Regex RegexArena::Impl::intersect(std::span<const Regex> parts) {
 
 Regex RegexArena::Impl::complement(Regex a) {
   const Node node = nodes[a];
-  if (a == kNone) return kAny;
-  if (a == kAny) return kNone;
+  if (a == kNoText) return kAnyText;
+  if (a == kAnyText) return kNoText;
   if (node.op == Op::kNot) return node.a;
-  const Power p = a == kEpsilon ? Power{kAnyCharacter, 0, 0} : power(a);
-  if (p.base == kAnyCharacter) {
-    const Regex shorter = p.min == 0 ? kNone : repeat(kAnyCharacter, 0, p.min - 1);
-    const Regex longer = p.max == kUnbounded ? kNone : repeat(kAnyCharacter, p.max + 1, kUnbounded);
+  const Power p = a == kEmptyText ? Power{kOneCharacter, 0, 0} : power(a);
+  if (p.base == kOneCharacter) {
+    const Regex shorter = p.min == 0 ? kNoText : repeat(kOneCharacter, 0, p.min - 1);
+    const Regex longer =
+        p.max == kUnbounded ? kNoText : repeat(kOneCharacter, p.max + 1, kUnbounded);
     const Regex both[] = {shorter, longer};
     return unite(both);
   }
@@ -404,12 +400,12 @@ Regex RegexArena::Impl::complement(Regex a) {
 Regex RegexArena::Impl::repeat(Regex a, uint32_t min, uint32_t max) {
   if (min > max || (max != kUnbounded && max > kMaxCount) || min > kMaxCount) {
     too_large = too_large || min <= max;
-    return kNone;
+    return kNoText;
   }
-  if (max == 0) return kEpsilon;
-  if (a == kNone) return min == 0 ? kEpsilon : kNone;
-  if (a == kEpsilon) return kEpsilon;
-  if (a == kAny) return kAny;
+  if (max == 0) return kEmptyText;
+  if (a == kNoText) return min == 0 ? kEmptyText : kNoText;
+  if (a == kEmptyText) return kEmptyText;
+  if (a == kAnyText) return kAnyText;
   if (nodes[a].nullable) min = 0;
   if (min == 1 && max == 1) return a;
   const Node node = nodes[a];
@@ -440,13 +436,13 @@ Regex RegexArena::Impl::restrict_end(Regex a, const CodePointSet& allowed, bool 
   switch (node.op) {
     case Op::kNone:
     case Op::kEpsilon:
-      return kNone;
+      return kNoText;
     case Op::kSet:
       return set(sets[node.a].intersect(allowed));
     case Op::kConcat: {
       // One part is restricted; those between it and the end are empty.
       std::vector<Regex> heads;
-      for (Regex at = a; at != kEpsilon; at = tail(at)) heads.push_back(head(at));
+      for (Regex at = a; at != kEmptyText; at = tail(at)) heads.push_back(head(at));
       std::vector<Regex> choices;
       if (first) {
         Regex at = a;
@@ -490,7 +486,7 @@ Regex RegexArena::Impl::restrict_end(Regex a, const CodePointSet& allowed, bool 
       break;
   }
   const Regex character = set(allowed);
-  const Regex parts[] = {a, first ? concat(character, kAny) : concat(kAny, character)};
+  const Regex parts[] = {a, first ? concat(character, kAnyText) : concat(kAnyText, character)};
   return intersect(parts);
 }
 
@@ -499,7 +495,7 @@ bool RegexArena::Impl::matches(Regex a, std::string_view utf8) {
     const text::Utf8Char read = text::read_utf8(utf8, at);
     if (read.kind != text::Utf8Char::Kind::kValid) return false;
     a = derive(a, read.code);
-    if (a == kNone) return false;
+    if (a == kNoText) return false;
     at += static_cast<size_t>(read.length);
   }
   return nodes[a].nullable;
@@ -513,7 +509,7 @@ Regex RegexArena::words(std::vector<std::string> texts) { return impl_->words(st
 Regex RegexArena::characters(const CodePointSet& set) { return impl_->set(set); }
 Regex RegexArena::concat(Regex a, Regex b) { return impl_->concat(a, b); }
 Regex RegexArena::concat(std::span<const Regex> parts) {
-  Regex out = kEpsilon;
+  Regex out = kEmptyText;
   for (auto it = parts.rbegin(); it != parts.rend(); ++it) out = impl_->concat(*it, out);
   return out;
 }

@@ -16,6 +16,12 @@
 
 namespace chimere::constraints {
 
+// The expressions that every arena begins with.
+inline constexpr Regex kNoText = 0;
+inline constexpr Regex kEmptyText = 1;
+inline constexpr Regex kAnyText = 2;
+inline constexpr Regex kOneCharacter = 3;
+
 /// Texts in the order of their bytes, which is that of their characters.
 struct WordList {
   std::string bytes;

@@ -11,7 +11,7 @@ namespace chimere::constraints {
 namespace {
 
 /// Most white space before a call where no text is allowed.
-constexpr uint32_t kMaxSpaces = 8;
+constexpr uint32_t kMaxSpacesBefore = 8;
 
 }  // namespace
 
@@ -147,7 +147,7 @@ State TriggerMachine::next_in_text(const Place& place, uint8_t byte) {
       after.beginning = child->second;
       const int32_t trigger = beginnings_[child->second].trigger;
       if (trigger >= 0) return begin_body(trigger, place.calls);
-    } else if (node.root && is_white_space(byte) && place.spaces < kMaxSpaces) {
+    } else if (node.root && is_white_space(byte) && place.spaces < kMaxSpacesBefore) {
       after.beginning = place.beginning;
       ++after.spaces;
     }
