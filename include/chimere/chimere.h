@@ -86,8 +86,9 @@ typedef void (*chimere_log_callback)(void* user_data, int level, const char* tex
 
 /* Loads a model that generates text, or an embedding model. `name`: a path to a GGUF file, a name
  * in the model folder, or NULL for the shipped model chimere-mini. `options` are settings of the
- * model, its prefix cache and its engine; those of sampling become the defaults of generations. "prefix-disk" is 0 unless given: nothing is written
- * to disk. The environment and the configuration file are not read. `log` may be NULL. */
+ * model, its prefix cache and its engine; those of sampling become the defaults of generations.
+ * "prefix-disk" is 0 unless given: nothing is written to disk. The environment and the
+ * configuration file are not read. `log` may be NULL. */
 CHIMERE_API chimere_status chimere_model_load(chimere_runtime* runtime, const char* name,
                                               const chimere_option* options, size_t n_options,
                                               chimere_log_callback log, void* user_data,

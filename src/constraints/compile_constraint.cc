@@ -1,10 +1,9 @@
-#include "constraints/constraint.h"
-
 #include <utility>
 
 #include "base/mutex.h"
 #include "constraints/automaton.h"
 #include "constraints/build_machine.h"
+#include "constraints/constraint.h"
 
 namespace chimere::constraints {
 namespace {

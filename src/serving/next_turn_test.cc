@@ -93,8 +93,7 @@ TEST(NextTurn, AfterCalls) {
   const auto prompt = chat_prompt(model, {.messages = next});
   ASSERT_TRUE(prompt.ok());
   ASSERT_LT(prefixes[0].size(), prompt->tokens.size());
-  EXPECT_TRUE(std::ranges::equal(prefixes[0],
-                                 std::span(prompt->tokens).first(prefixes[0].size())));
+  EXPECT_TRUE(std::ranges::equal(prefixes[0], std::span(prompt->tokens).first(prefixes[0].size())));
   // All but the last token of what stands before the result.
   EXPECT_EQ(prefixes[0].size() + 1 + std::string_view("result").size(), prompt->tokens.size());
 }

@@ -93,7 +93,7 @@ class Expander {
   bool certainly_empty(GoalId goal, int depth);
   bool evaluated(ScopeId scope, Symbol key);
   void simplify(Alternatives& alternatives);
-  RecordId simplified(RecordId record);
+  RecordId simplified(RecordId id);
   bool implies(const ObjectRecord& weaker, const ObjectRecord& stronger) const;
 
   Status intersect(const Node& node, Alternatives& a, const Alternatives& b);

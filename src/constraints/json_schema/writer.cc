@@ -255,7 +255,7 @@ State Writer::begin_value(const Place& place, uint8_t byte) {
   }
   const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
   for (uint32_t i = 0; i < kLiterals.size(); ++i) {
-    if (byte != kLiterals[i][0] || goals[i] == kNone) continue;
+    if (byte != static_cast<uint8_t>(kLiterals[i][0]) || goals[i] == kNone) continue;
     Place next;
     next.kind = Kind::kLiteral;
     next.frame = place.frame;

@@ -44,7 +44,7 @@ class Writer final : public JsonSchemaMachine {
                                                 const JsonSchemaOptions& options);
 
   State start() override { return start_; }
-  State next(State state, uint8_t byte) override;
+  State next(State from, uint8_t byte) override;
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
   ByteSet first_bytes(State state) override;
