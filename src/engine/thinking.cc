@@ -228,7 +228,8 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler, LogitRow&
     return as_forced(std::move(drawn), token, row, sampler.params());
   }
 
-  std::vector<int32_t> forbidden;
+  std::vector<int32_t>& forbidden = forbidden_;
+  forbidden.clear();
   add_forbidden(forbidden);
   const bool suppressed_token = phase_ == Phase::kReasoning && certain_for_ > 0 &&
                                 sentence_ended_ &&

@@ -106,7 +106,8 @@ class Thinking {
   /// [p - 1]: consecutive tokens equal to the one p positions earlier.
   std::array<int32_t, kPeriods> repeated_{};
   bool loop_broken_ = false;
-  std::vector<float> masked_;  ///< scratch
+  std::vector<float> masked_;       ///< scratch
+  std::vector<int32_t> forbidden_;  ///< scratch
 };
 
 }  // namespace chimere::engine
