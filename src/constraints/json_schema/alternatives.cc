@@ -95,7 +95,7 @@ bool NumberAlternative::contains(const Decimal& value) const {
 }
 
 bool NumberAlternative::contains(const Decimal& value, std::string_view text) const {
-  return contains(value) && !(plain && text.find_first_of(".eE") != std::string_view::npos);
+  return contains(value) && (!plain || text.find_first_of(".eE") == std::string_view::npos);
 }
 
 uint64_t RecordHash::operator()(const ObjectScope& scope) const {

@@ -594,7 +594,7 @@ GoalId Expander::item_goal(RecordId record, uint64_t index) {
     bool rest = true;
     for (const ScopeId cover : at.covers) {
       const ArrayScope& by = records_.array_scope(cover);
-      rest = rest && !(by.evaluates && (by.rest_evaluates || index < by.prefix.size()));
+      rest = rest && (!by.evaluates || (!by.rest_evaluates && index >= by.prefix.size()));
     }
     if (rest) out = conjunction(out, at.rest);
   }

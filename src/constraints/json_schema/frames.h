@@ -102,7 +102,7 @@ class Frames {
   FrameId finish(FrameId pending, uint32_t satisfied, ValueId value);
   bool keeps_value(FrameId pending) const { return frames_[pending].keeps; }
   /// The value of an open object or array that keeps its values.
-  ValueId value_of(FrameId frame);
+  ValueId value_of(FrameId id);
 
   /// The goals of a frame's value that a string or a number satisfies.
   uint32_t goals_of_string(FrameId pending, std::string_view value);

@@ -66,10 +66,11 @@ std::vector<std::string> notations(const Decimal& number, bool plain) {
   if (digits > 1) mantissa += "." + number.digits.substr(1);
   const std::string size = std::to_string(exponent < 0 ? -exponent : exponent);
   const std::string padded = size.size() < 2 ? "0" + size : size;
-  for (const char* e : {"e", "E"}) {
-    for (const std::string& written : {size, padded}) {
-      if (exponent >= 0) out.push_back(mantissa + e + written);
-      out.push_back(mantissa + e + (exponent < 0 ? "-" : "+") + written);
+  for (const std::string_view e : {"e", "E", "e+", "E+", "e-", "E-"}) {
+    if (exponent < 0 ? !e.ends_with('-') : e.ends_with('-')) continue;
+    for (const std::string_view written : {size, padded}) {
+      out.push_back(mantissa);
+      out.back().append(e).append(written);
     }
   }
   return out;
