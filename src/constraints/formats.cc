@@ -8,7 +8,7 @@
 namespace chimere::constraints {
 namespace {
 
-using Pattern = std::string (*)();
+using PatternOf = std::string (*)();
 
 std::string group(const std::string& pattern) { return "(?:" + pattern + ")"; }
 
@@ -153,7 +153,7 @@ std::string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 
 std::string relative_json_pointer() { return "(?:0|[1-9]\\d{0,9})(?:#|" + json_pointer() + ")"; }
 
-constexpr std::array<std::pair<std::string_view, Pattern>, 16> kFormats = {{
+constexpr std::array<std::pair<std::string_view, PatternOf>, 16> kFormats = {{
     {"date-time", date_time},
     {"date", date},
     {"time", time},
@@ -174,7 +174,7 @@ constexpr std::array<std::pair<std::string_view, Pattern>, 16> kFormats = {{
 
 constexpr std::array<std::string_view, 3> kRefusedFormats = {"idn-email", "idn-hostname", "regex"};
 
-Pattern find_pattern(std::string_view format) {
+PatternOf find_pattern(std::string_view format) {
   for (const auto& [name, pattern] : kFormats) {
     if (name == format) return pattern;
   }
@@ -191,7 +191,7 @@ FormatSupport format_support(std::string_view format) {
 }
 
 std::optional<Regex> format_language(RegexArena& arena, std::string_view format) {
-  const Pattern pattern = find_pattern(format);
+  const PatternOf pattern = find_pattern(format);
   if (pattern == nullptr) return std::nullopt;
   const auto language = arena.parse(pattern(), RegexSyntax::kEcma262Full);
   if (!language.ok()) return std::nullopt;

@@ -16,7 +16,7 @@ constexpr uint32_t kMaxSpacesBefore = 8;
 }  // namespace
 
 size_t TriggerMachine::PlaceHash::operator()(const Place& place) const {
-  uint64_t hash = combine(static_cast<uint64_t>(place.trigger + 1), place.body);
+  uint64_t hash = combine(static_cast<uint64_t>(place.trigger) + 1, place.body);
   hash = combine(hash, uint64_t{place.text} << 32 | place.beginning);
   return combine(hash, uint64_t{place.spaces} << 32 | static_cast<uint32_t>(place.calls));
 }
