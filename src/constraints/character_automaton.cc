@@ -430,22 +430,51 @@ State CharacterAutomaton::mask_class(State state, int32_t longest) {
   return far ? state_of(node, static_cast<uint32_t>(min_ - reach)) : state;
 }
 
+CharacterClasses CharacterAutomaton::stays(State state, int32_t length) {
+  if (state == kDead) return 0;
+  const auto [id, count] = bounded_ ? states_[state] : std::pair<NodeId, uint32_t>(state, kFree);
+  const Regex regex = nodes_[id].regex;
+  if (nodes_[id].kind != Kind::kText || regex == arena_->none()) return 0;
+  // The looping characters themselves fill up a text that is too short.
+  const bool reaches_max =
+      count != kFree && max_ != RegexArena::kUnbounded &&
+      (!longest_way_ || count + static_cast<uint64_t>(length) + *longest_way_ > max_);
+  if (reaches_max) return 0;
+  // Counting changes what a raw text accepts.
+  if (form_ == Form::kRaw && count != kFree && count < min_) return 0;
+  CharacterClasses classes = kNonAsciiClass;
+  for (size_t i = 0; i < kAsciiClasses.size(); ++i) {
+    classes |= static_cast<CharacterClasses>(1U << i);
+  }
+  const auto segments = arena_->segments(regex);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].target == regex) continue;
+    const uint32_t first = segments[i].first;
+    const uint32_t last = (i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1) - 1;
+    for (uint32_t code = first; code <= last && code < 0x80; ++code) {
+      classes &= static_cast<CharacterClasses>(~kClassOfAscii[code]);
+    }
+    const bool surrogates = first >= kFirstSurrogate && last <= kLastSurrogate;
+    if (last >= 0x80 && !surrogates) classes &= static_cast<CharacterClasses>(~kNonAsciiClass);
+  }
+  return classes;
+}
+
 uint64_t CharacterAutomaton::shared_key(State state) const {
-  if (form_ == Form::kRaw || state == kDead) return 0;
+  if (state == kDead) return 0;
   const auto [id, count] = bounded_ ? states_[state] : std::pair<NodeId, uint32_t>(state, kFree);
   const Node& node = nodes_[id];
-  const bool closed = node.kind == Kind::kClosed;
-  if (!closed && node.regex != arena_->any()) return 0;
-  if (!closed && count != kFree) {
-    // Any text with bounds: what is left of them counts.
-    uint64_t key =
-        combine(static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32, node.value);
-    key = combine(key, min_ > count ? min_ - count : 0);
-    return combine(key, max_ == RegexArena::kUnbounded ? UINT64_MAX : max_ - count);
-  }
   constexpr uint64_t kJsonString = 0x4A53;  // keys of other machines begin with another number
-  return kJsonString << 48 | static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32 |
-         node.value;
+  constexpr uint64_t kText = 0x7E87;
+  uint64_t key = combine((form_ == Form::kRaw ? kText : kJsonString) << 16 |
+                             static_cast<uint64_t>(node.kind) << 8 | node.left,
+                         node.value);
+  if (node.kind == Kind::kClosed) return key;
+  key = combine(key, arena_->fingerprint(node.regex));
+  if (count == kFree) return key;
+  // What is left of the bounds counts.
+  key = combine(key, min_ > count ? min_ - count : 0);
+  return combine(key, max_ == RegexArena::kUnbounded ? UINT64_MAX : max_ - count);
 }
 
 size_t CharacterAutomaton::memory() const {

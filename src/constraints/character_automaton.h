@@ -37,6 +37,7 @@ class CharacterAutomaton {
   bool accepts(State state) const;
   ByteSet first_bytes(State state);
   State mask_class(State state, int32_t longest);
+  CharacterClasses stays(State state, int32_t length);
   uint64_t shared_key(State state) const;
   size_t memory() const;
 

@@ -138,6 +138,10 @@ class RegexArena {
   /// not known.
   std::optional<uint64_t> longest_way(Regex a);
 
+  /// A number that equal expressions of different arenas of this process share, and others, up to
+  /// collisions of 64 bits with a secret seed, do not.
+  uint64_t fingerprint(Regex a) const;
+
   size_t memory() const;
 
  private:

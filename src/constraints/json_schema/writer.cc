@@ -421,6 +421,33 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   return out;
 }
 
+State Writer::behind_other_key(FrameId object) {
+  const auto [found, added] = behind_other_key_.emplace(object, kDead);
+  if (!added) return found->second;
+  const std::vector<Symbol> special = frames_->key_options(object).special;
+  std::string name = "?";
+  while (std::ranges::any_of(special, [&](Symbol key) { return values_.text(key) == name; })) {
+    name += '?';
+  }
+  const State state = end_key(object, values_.symbol(name));
+  behind_other_key_[object] = state;
+  return state;
+}
+
+State Writer::after(State state, State /*accepting*/) {
+  const Place place = places_[state];
+  if (place.kind == Kind::kString && place.c == kNone) {
+    return finish(place.frame, frames_->start(place.frame).string_goals, kNone);
+  }
+  if (place.kind == Kind::kNumber && place.c == kNone) {
+    return finish(place.frame, frames_->start(place.frame).number_goals, kNone);
+  }
+  if (place.kind == Kind::kOpenKey && frames_->key_options(place.frame).uniform) {
+    return behind_other_key(place.frame);
+  }
+  return kDead;
+}
+
 /// A key among named ones and those of a machine: the named ones are exceptions.
 std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
   const KeyOptions& options = frames_->key_options(place.frame);

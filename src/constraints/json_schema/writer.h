@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "constraints/json_schema.h"
@@ -47,6 +48,8 @@ class Writer final : public JsonSchemaMachine {
   State next(State from, uint8_t byte) override;
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
+  State after(State state, State accepting) override;
+  CharacterClasses stays(State /*state*/, int32_t /*length*/) override { return 0; }
   ByteSet first_bytes(State state) override;
   size_t memory() const override;
   Status status() const override { return liveness_->status(); }
@@ -108,6 +111,8 @@ class Writer final : public JsonSchemaMachine {
   State read_key(const Place& place, uint8_t byte);
   State read_open_key(const Place& place, uint8_t byte);
   State end_key(FrameId object, Symbol key);
+  /// The state behind some key that is neither declared nor seen.
+  State behind_other_key(FrameId object);
   State close(FrameId frame, uint8_t byte);
   State finish(FrameId pending, uint32_t goals, ValueId value);
   /// The id of a value, or kNone if no record needs it.
@@ -123,6 +128,7 @@ class Writer final : public JsonSchemaMachine {
   std::unique_ptr<Leaves> leaves_;
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<Frames> frames_;
+  std::unordered_map<FrameId, State> behind_other_key_;
   ReadTexts texts_;
   Interner<KeyPosition, KeyPositionHash> positions_;
   Interner<Place, PlaceHash> places_;
