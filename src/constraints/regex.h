@@ -138,6 +138,8 @@ class RegexArena {
   /// not known.
   std::optional<uint64_t> longest_way(Regex a);
 
+  /// Whether a is built from words() alone: a list of texts.
+  bool is_words(Regex a) const;
   /// A number that equal expressions of different arenas of this process share, and others, up to
   /// collisions of 64 bits with a secret seed, do not.
   uint64_t fingerprint(Regex a) const;

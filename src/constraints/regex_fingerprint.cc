@@ -1,4 +1,4 @@
-// Numbers for expressions that do not depend on the arena.
+// Properties of expressions that do not depend on the arena.
 #include <algorithm>
 #include <random>
 
@@ -77,6 +77,14 @@ uint64_t RegexArena::Impl::fingerprint(Regex a) {
     fingerprints[next] = compute_fingerprint(nodes[next]);
   }
   return fingerprints[a];
+}
+
+bool RegexArena::is_words(Regex a) const {
+  const Impl::Node& node = impl_->nodes[a];
+  if (node.op == Impl::Op::kUnion) {
+    return std::ranges::all_of(impl_->children(node), [&](Regex child) { return is_words(child); });
+  }
+  return node.op == Impl::Op::kWords || node.op == Impl::Op::kEpsilon;
 }
 
 uint64_t RegexArena::fingerprint(Regex a) const { return impl_->fingerprint(a); }

@@ -59,6 +59,10 @@ struct ValueStart {
   /// The goals that every string or number of the machines satisfies; kNone: it depends on the
   /// value.
   uint32_t string_goals = kNone, number_goals = kNone;
+  /// If it depends on which part of a union accepts: the machine again, and goals by part.
+  UnionMachine* string_union = nullptr;
+  UnionMachine* number_union = nullptr;
+  std::vector<std::vector<GoalId>> string_parts, number_parts;
   std::vector<std::pair<GoalId, const Alternatives*>> goals;
   std::vector<Candidate> objects, arrays;
 };
@@ -69,7 +73,7 @@ struct KeyOptions {
                                 ///< not end
   std::vector<Symbol> named;    ///< allowed keys, ordered by text
   bool any_other = false;       ///< and every other key that is not named and not seen
-  bool uniform = false;         ///< with the same goals for all of these
+  bool uniform = false;         ///< with the same goals for all of these, and those of `others`
   std::vector<Symbol> special;  ///< with `uniform`: keys that these goals are not for, ordered by
                                 ///< text
   Machine* others = nullptr;    ///< or the other keys of this machine
@@ -107,6 +111,9 @@ class Frames {
   /// The goals of a frame's value that a string or a number satisfies.
   uint32_t goals_of_string(FrameId pending, std::string_view value);
   uint32_t goals_of_number(FrameId pending, std::string_view value);
+
+  /// The same, by the parts of a union that accept (bits).
+  uint32_t goals_of_parts(const std::vector<std::vector<GoalId>>& parts, uint32_t accepting);
 
   size_t memory() const { return memory_; }
 

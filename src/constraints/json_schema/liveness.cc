@@ -532,6 +532,13 @@ bool Liveness::uniform_others(RecordId record) const {
   });
 }
 
+bool Liveness::one_class(RecordId record) {
+  const ObjectRecord& object = expander_.records().object(record);
+  if (!object.some.empty() || !object.differs.empty()) return false;
+  const std::vector<Class> all = classes(record);
+  return std::ranges::count_if(all, [&](const Class& one) { return inhabited(one.goal); }) <= 1;
+}
+
 Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {
   RegexArena& arena = expander_.arena();
   const ObjectRecord object = expander_.records().object(record);

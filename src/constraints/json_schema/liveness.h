@@ -75,6 +75,8 @@ class Liveness {
   bool all_other_keys(RecordId record, const ObjectProgress& progress);
   /// Whether all keys that are not named have the same goal.
   bool uniform_others(RecordId record) const;
+  /// Whether all keys that are not named and that are allowed have the same goal.
+  bool one_class(RecordId record);
   /// The other keys that are allowed now: a language that contains none of `keys().named`.
   Regex other_keys(RecordId record, const ObjectProgress& progress);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -241,12 +242,12 @@ State Writer::begin_value(const Place& place, uint8_t byte) {
   const ValueStart& begin = frames_->start(place.frame);
   const bool keeps = frames_->keeps_value(place.frame);
   if (byte == '"') {
-    return begin_leaf(place, Kind::kString, begin.strings, keeps || begin.string_goals == kNone,
-                      byte);
+    const bool by_value = begin.string_goals == kNone && begin.string_union == nullptr;
+    return begin_leaf(place, Kind::kString, begin.strings, keeps || by_value, byte);
   }
   if (byte == '-' || (byte >= '0' && byte <= '9')) {
-    return begin_leaf(place, Kind::kNumber, begin.numbers, keeps || begin.number_goals == kNone,
-                      byte);
+    const bool by_value = begin.number_goals == kNone && begin.number_union == nullptr;
+    return begin_leaf(place, Kind::kNumber, begin.numbers, keeps || by_value, byte);
   }
   if (byte == '{' || byte == '[') {
     const FrameId frame =
@@ -286,9 +287,7 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   const State inner = machine->next(place.a, byte);
   if (inner == kDead) return kDead;
   if (byte == '"' && machine->accepts(inner)) {
-    if (place.c == kNone) {
-      return finish(place.frame, frames_->start(place.frame).string_goals, kNone);
-    }
+    if (place.c == kNone) return finish(place.frame, goals_of_leaf(place, inner), kNone);
     const std::string raw = texts_.text(place.c);
     const auto value = decode_json_string(std::string_view(raw).substr(1));
     if (!value) return kDead;
@@ -301,6 +300,16 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   return state(next);
 }
 
+uint32_t Writer::goals_of_leaf(const Place& place, State accepting) {
+  const ValueStart& begin = frames_->start(place.frame);
+  const bool string = place.kind == Kind::kString;
+  if (const UnionMachine* const all = string ? begin.string_union : begin.number_union) {
+    return frames_->goals_of_parts(string ? begin.string_parts : begin.number_parts,
+                                   all->accepting(accepting));
+  }
+  return string ? begin.string_goals : begin.number_goals;
+}
+
 State Writer::read_number(const Place& place, uint8_t byte) {
   Machine* const machine = frames_->start(place.frame).numbers;
   const State inner = machine->next(place.a, byte);
@@ -311,7 +320,7 @@ State Writer::read_number(const Place& place, uint8_t byte) {
     return state(next);
   }
   if (place.frame == kRootFrame || !machine->accepts(place.a)) return kDead;
-  uint32_t goals = frames_->start(place.frame).number_goals;
+  uint32_t goals = goals_of_leaf(place, place.a);
   ValueId value = kNone;
   if (place.c != kNone) {
     const std::string text = texts_.text(place.c);
@@ -398,8 +407,15 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   Inner out;
   if (place.kind == Kind::kString || place.kind == Kind::kNumber) {
     const ValueStart& begin = frames_->start(place.frame);
-    out.machine = place.kind == Kind::kString ? begin.strings : begin.numbers;
+    const bool string = place.kind == Kind::kString;
+    const UnionMachine* const all = string ? begin.string_union : begin.number_union;
+    out.machine = string ? begin.strings : begin.numbers;
     out.state = place.a;
+    // Where one part of a union is left, it is the machine.
+    const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
+    if (std::has_single_bit(alive)) {
+      out = all->part(place.a, static_cast<size_t>(std::countr_zero(alive)));
+    }
     out.uniform = place.c == kNone;
     return out;
   }
@@ -434,13 +450,18 @@ State Writer::behind_other_key(FrameId object) {
   return state;
 }
 
-State Writer::after(State state, State /*accepting*/) {
+State Writer::after(State state, State accepting) {
   const Place place = places_[state];
-  if (place.kind == Kind::kString && place.c == kNone) {
-    return finish(place.frame, frames_->start(place.frame).string_goals, kNone);
-  }
-  if (place.kind == Kind::kNumber && place.c == kNone) {
-    return finish(place.frame, frames_->start(place.frame).number_goals, kNone);
+  if ((place.kind == Kind::kString || place.kind == Kind::kNumber) && place.c == kNone) {
+    const ValueStart& begin = frames_->start(place.frame);
+    const bool string = place.kind == Kind::kString;
+    const UnionMachine* const all = string ? begin.string_union : begin.number_union;
+    const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
+    if (!std::has_single_bit(alive)) {
+      return finish(place.frame, goals_of_leaf(place, accepting), kNone);
+    }
+    const auto& parts = string ? begin.string_parts : begin.number_parts;
+    return finish(place.frame, frames_->goals_of_parts(parts, alive), kNone);
   }
   if (place.kind == Kind::kOpenKey && frames_->key_options(place.frame).uniform) {
     return behind_other_key(place.frame);
@@ -454,6 +475,7 @@ std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
   Inner out;
   out.machine = options.others;
   out.state = place.b;
+  out.uniform = options.uniform;
   if (place.a == kNone) return out;
   const KeyPosition& position = positions_[place.a];
   if (!position.escape.empty()) return std::nullopt;

@@ -111,6 +111,9 @@ class Writer final : public JsonSchemaMachine {
   State read_key(const Place& place, uint8_t byte);
   State read_open_key(const Place& place, uint8_t byte);
   State end_key(FrameId object, Symbol key);
+  /// The goals of a string or a number whose machine, the one that reads at `place`, has come to
+  /// an accepting state; kNone: the value itself decides.
+  uint32_t goals_of_leaf(const Place& place, State accepting);
   /// The state behind some key that is neither declared nor seen.
   State behind_other_key(FrameId object);
   State close(FrameId frame, uint8_t byte);
