@@ -20,6 +20,10 @@ constexpr uint32_t kManyNodes = 32;
 /// States that read at least this many bytes are walked with their transitions in rows.
 constexpr size_t kManyBytes = 24;
 
+uint64_t shared_mask_key(uint64_t key, uint32_t node, bool overlaps) {
+  return combine(key, uint64_t{node} << 1 | (overlaps ? 1 : 0));
+}
+
 }  // namespace
 
 Automaton::Automaton(std::unique_ptr<Machine> machine, std::shared_ptr<const TokenTrie> trie)
@@ -205,6 +209,7 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(Outer outer) {
     leaf.uniform = leaf.uniform && inner->uniform;
     leaf.overlaps = leaf.overlaps || inner->overlaps;
     leaf.direct = depth == 0;
+    leaf.compares = leaf.compares || inner->compares;
     std::ranges::move(inner->exceptions, std::back_inserter(leaf.exceptions));
     inner = leaf.machine->inner(leaf.state);
   }
@@ -218,7 +223,7 @@ Automaton::Entry Automaton::compute(Outer outer) {
     return compute_without_leaf(outer);
   }
   Entry entry;
-  entry.leaf = leaf_mask(*leaf->machine, leaf->state, {});
+  entry.leaf = leaf_mask(*leaf, {});
   if (entry.leaf->everything) {
     entry.everything = true;
     return entry;
@@ -253,11 +258,12 @@ Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
     entry.everything = entry.added.size() == trie_->trie().tokens.size();
     return entry;
   }
-  const uint64_t key = outer.machine->shared_key(outer.state);
+  uint64_t key = outer.machine->shared_key(outer.state);
+  if (key != 0) key = shared_mask_key(key, 0, false);
   entry.leaf = key != 0 ? trie_->leaf_masks().find(key) : nullptr;
   if (!entry.leaf) {
-    entry.leaf = std::make_shared<const LeafMask>(
-        compute_leaf_mask(*outer.machine, outer.state, *trie_, {}, key != 0));
+    entry.leaf = std::make_shared<const LeafMask>(compute_leaf_mask(
+        *outer.machine, outer.state, *trie_, {}, key != 0 ? LeafExits::kGroups : LeafExits::kNone));
     if (key != 0) trie_->leaf_masks().insert(key, entry.leaf);
     entry_bytes_ += entry.leaf->memory();
   }
@@ -265,19 +271,20 @@ Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
   return entry;
 }
 
-std::shared_ptr<const LeafMask> Automaton::leaf_mask(Machine& machine, State state,
-                                                     TriePosition position) {
-  state = machine.mask_class(state, trie_->longest());
+std::shared_ptr<const LeafMask> Automaton::leaf_mask(const Leaf& leaf, TriePosition position) {
+  Machine& machine = *leaf.machine;
+  const State state = machine.mask_class(leaf.state, trie_->longest());
   uint64_t key = machine.shared_key(state);
-  const std::tuple own(&machine, state, position.node);
+  const std::tuple own(&machine, state, position.node, leaf.overlaps);
   if (key != 0) {
-    if (position.node != 0) key = combine(key, position.node);
+    key = shared_mask_key(key, position.node, leaf.overlaps);
     if (auto found = trie_->leaf_masks().find(key)) return found;
   } else if (const auto found = leaves_.find(own); found != leaves_.end()) {
     return found->second;
   }
   auto made = std::make_shared<const LeafMask>(
-      compute_leaf_mask(machine, state, *trie_, position, true));
+      compute_leaf_mask(machine, state, *trie_, position,
+                        leaf.overlaps ? LeafExits::kGroupsAndContinuations : LeafExits::kGroups));
   if (key != 0) {
     trie_->leaf_masks().insert(key, made);
     return made;
@@ -313,22 +320,23 @@ std::shared_ptr<const TailSet> Automaton::tails(Outer outer) {
   return made;
 }
 
-void Automaton::add_group(Outer outer, const LeafMask::ExitGroup& group, bool continued,
-                          State after, Entry& entry) {
-  const Outer behind{outer.machine, after};
-  if (!group.tails.empty()) {
-    const std::shared_ptr<const TailSet> allowed = tails(behind);
-    for (size_t i = 0; i < group.tails.size(); ++i) {
-      for (uint64_t bits = group.tails[i] & (*allowed)[i]; bits != 0; bits &= bits - 1) {
-        const size_t number = i * 64 + static_cast<size_t>(std::countr_zero(bits));
-        entry.added.push_back(trie_->quotes().tokens[number]);
+void Automaton::add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
+                          State after, TriePosition position, Entry& entry) {
+  if (group.tails.empty()) return;
+  const QuoteTable& quotes = trie_->quotes();
+  const std::shared_ptr<const TailSet> allowed = tails({outer.machine, after});
+  for (size_t i = 0; i < group.tails.size(); ++i) {
+    for (uint64_t bits = group.tails[i] & (*allowed)[i]; bits != 0; bits &= bits - 1) {
+      const size_t number = i * 64 + static_cast<size_t>(std::countr_zero(bits));
+      const int32_t token = quotes.tokens[number];
+      // A whole string behind the leaf may be compared with it.
+      const bool compared = leaf.compares && quotes.has_strings(number);
+      if (compared && read_unlocked(outer, trie_->bytes(token).substr(position.depth)) == kDead) {
+        continue;
       }
+      entry.added.push_back(token);
     }
   }
-  if (group.suffixes.tokens.empty() && !continued) return;
-  const ByteSet first = outer.machine->first_bytes(after);
-  walk(group.suffixes, 0, behind, first, entry.added);
-  if (continued) walk(group.continuations, 0, behind, first, entry.added);
 }
 
 void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
@@ -339,13 +347,24 @@ void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask&
     State after = kDead;
     if (leaf.direct && !leaf.overlaps) after = outer.machine->after(outer.state, group.state);
     if (after == kDead) {
-      const auto text = std::ranges::find_if(group.exits, [&](const LeafMask::Exit& exit) {
-        return leaf.exceptions.empty() ||
-               !std::ranges::binary_search(leaf.exceptions, path(exit, position));
-      });
-      if (text != group.exits.end()) after = read_unlocked(outer, path(*text, position));
+      // The shortest text will do.
+      const LeafMask::Exit* shortest = nullptr;
+      for (const LeafMask::Exit& exit : group.exits) {
+        if (shortest != nullptr && shortest->depth <= exit.depth) continue;
+        if (!leaf.exceptions.empty() &&
+            std::ranges::binary_search(leaf.exceptions, path(exit, position))) {
+          continue;
+        }
+        shortest = &exit;
+      }
+      if (shortest != nullptr) after = read_unlocked(outer, path(*shortest, position));
     }
-    if (after != kDead) add_group(outer, group, continued, after, entry);
+    if (after == kDead) continue;
+    add_tails(outer, leaf, group, after, position, entry);
+    if (group.suffixes.tokens.empty() && !continued) continue;
+    const ByteSet first = outer.machine->first_bytes(after);
+    walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
+    if (continued) walk(group.continuations, 0, {outer.machine, after}, first, entry.added);
   }
 }
 
@@ -383,8 +402,7 @@ void Automaton::add_every_exit(Outer outer, Entry& entry) {
   }
 }
 
-void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition position,
-                               Entry& entry) {
+void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition position, Entry& entry) {
   const ByteTrie& trie = trie_->trie();
   for (const std::string& text : leaf.exceptions) {
     uint32_t node = position.node;
@@ -393,8 +411,7 @@ void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition posit
       const std::optional<uint32_t> child = trie.child(node, static_cast<uint8_t>(text[read]));
       if (!child) break;
       node = *child;
-      after = after == kDead ? kDead
-                             : outer.machine->next(after, static_cast<uint8_t>(text[read]));
+      after = after == kDead ? kDead : outer.machine->next(after, static_cast<uint8_t>(text[read]));
       const bool whole = read + 1 == text.size();
       if (whole) {
         const auto below = trie.tokens_below(node);
@@ -417,7 +434,7 @@ bool Automaton::add_part(Outer outer, TriePosition position, Entry& entry) {
   if (!leaf || !leaf->uniform || leaf->overlaps || leaf->machine->accepts(leaf->state)) {
     return false;
   }
-  std::shared_ptr<const LeafMask> mask = leaf_mask(*leaf->machine, leaf->state, position);
+  std::shared_ptr<const LeafMask> mask = leaf_mask(*leaf, position);
   if (!mask->groups_known) return false;
   add_uniform_exits(outer, *leaf, *mask, position, entry);
   add_exceptions(outer, *leaf, position, entry);

@@ -68,7 +68,8 @@ class Automaton {
     State state = kDead;
     bool uniform = true;
     bool overlaps = false;
-    bool direct = true;  ///< nothing stands between it and the outer machine
+    bool direct = true;     ///< nothing stands between it and the outer machine
+    bool compares = false;  ///< Machine::Inner::compares
     std::vector<std::string> exceptions;
   };
   /// A state of one of the machines inside.
@@ -87,12 +88,12 @@ class Automaton {
   EntryPointer entry(Outer outer);
   Entry compute(Outer outer);
   static std::optional<Leaf> leaf_of(Outer outer);
-  std::shared_ptr<const LeafMask> leaf_mask(Machine& machine, State state, TriePosition position);
+  std::shared_ptr<const LeafMask> leaf_mask(const Leaf& leaf, TriePosition position);
   Entry compute_without_leaf(Outer outer);
-  void add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
-                         TriePosition position, Entry& entry);
-  void add_group(Outer outer, const LeafMask::ExitGroup& group, bool continued, State after,
-                 Entry& entry);
+  void add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask, TriePosition position,
+                         Entry& entry);
+  void add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group, State after,
+                 TriePosition position, Entry& entry);
   void add_what_follows(Outer outer, const Leaf& leaf, Entry& entry);
   void add_every_exit(Outer outer, Entry& entry);
   void add_exceptions(Outer outer, const Leaf& leaf, TriePosition position, Entry& entry);
@@ -125,7 +126,7 @@ class Automaton {
   std::unordered_map<Key, EntryPointer, KeyHash> entries_;
   std::unordered_map<Key, std::shared_ptr<const TailSet>, KeyHash> tails_;
   size_t entry_bytes_ = 0;  ///< of both
-  std::map<std::tuple<Machine*, State, uint32_t>, std::shared_ptr<const LeafMask>> leaves_;
+  std::map<std::tuple<Machine*, State, uint32_t, bool>, std::shared_ptr<const LeafMask>> leaves_;
   size_t leaf_bytes_ = 0;
   std::vector<Level> levels_;  ///< of the walks in progress
 };

@@ -474,11 +474,14 @@ CharacterClasses CharacterAutomaton::stays(State state, int32_t length) {
   for (size_t i = 0; i < kAsciiClasses.size(); ++i) {
     classes |= static_cast<CharacterClasses>(1U << i);
   }
+  // What is searched for may begin anywhere.
+  if (form_ != Form::kRaw && arena_->open_ended(regex)) return classes;
   const auto segments = arena_->segments(regex);
   for (size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].target == regex) continue;
     const uint32_t first = segments[i].first;
-    const uint32_t last = (i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1) - 1;
+    const uint32_t last =
+        (i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1) - 1;
     for (uint32_t code = first; code <= last && code < 0x80; ++code) {
       classes &= static_cast<CharacterClasses>(~kClassOfAscii[code]);
     }

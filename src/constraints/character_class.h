@@ -14,18 +14,12 @@ using CharacterClasses = uint16_t;
 
 /// The printable ASCII characters but " and \, which JSON strings read in their own way.
 inline constexpr std::array<std::string_view, 12> kAsciiClasses = {
-    "abcdef",
-    "ghijklmnopqrstuvwxyz",
-    "ABCDEF",
-    "GHIJKLMNOPQRSTUVWXYZ",
-    "0123456789",
-    "_",
-    "-",
-    ".",
-    " ",
-    "/",
-    ":",
-    "!#$%&'()*+,;<=>?@[]^`{|}~",
+    "abcdef",     "ghijklmnopqrstuvwxyz",
+    "ABCDEF",     "GHIJKLMNOPQRSTUVWXYZ",
+    "0123456789", "_",
+    "-",          ".",
+    " ",          "/",
+    ":",          "!#$%&'()*+,;<=>?@[]^`{|}~",
 };
 /// Characters above ASCII, in well-formed UTF-8.
 inline constexpr CharacterClasses kNonAsciiClass = 1 << kAsciiClasses.size();

@@ -94,7 +94,8 @@ class WalkStates {
   /// Most states are reached by the last byte of tokens only: they need no row.
   size_t row(uint32_t index) {
     if (infos_[index].row == 0) {
-      const ByteSet bytes = index == kDeadIndex ? ByteSet() : machine_.first_bytes(infos_[index].state);
+      const ByteSet bytes =
+          index == kDeadIndex ? ByteSet() : machine_.first_bytes(infos_[index].state);
       const size_t begin = rows_.size();
       rows_.resize(begin + kRow, kUnknown);
       for (size_t byte = 0; byte < bytes.size(); ++byte) {
@@ -165,8 +166,12 @@ namespace {
 /// The walk of compute_leaf_mask().
 class LeafWalk {
  public:
-  LeafWalk(Machine& machine, const TokenTrie& tokens, bool with_groups)
-      : tokens_(tokens), trie_(tokens.trie()), states_(machine), with_groups_(with_groups) {}
+  LeafWalk(Machine& machine, const TokenTrie& tokens, LeafExits exits)
+      : tokens_(tokens),
+        trie_(tokens.trie()),
+        states_(machine),
+        with_groups_(exits != LeafExits::kNone),
+        with_continuations_(exits == LeafExits::kGroupsAndContinuations) {}
 
   LeafMask run(State state, TriePosition position) {
     mask_.groups_known = with_groups_;
@@ -223,6 +228,7 @@ class LeafWalk {
   const ByteTrie& trie_;
   WalkStates states_;
   bool with_groups_;
+  bool with_continuations_;
   LeafMask mask_;
   std::vector<std::pair<uint32_t, uint32_t>> ranges_;
   size_t inside_ = 0;
@@ -256,7 +262,7 @@ void LeafWalk::walk(uint32_t start, TriePosition position) {
     // Counters of lengths matter only where the tokens are long enough.
     if (node.end > i + 1 && node.height < UINT8_MAX) to = states_.same(to, node.height);
     add(node.first_token, trie_.nodes[i + 1].first_token);
-    if (exited && collect(i)) collected(from).continued.push_back(i);
+    if (exited && with_continuations_ && collect(i)) collected(from).continued.push_back(i);
     if (mask_.groups_known && states_.accepts(to)) {
       const auto depth = position.depth + static_cast<uint32_t>(levels.size());
       exits_.push_back({to, {i, depth}});
@@ -302,7 +308,6 @@ void LeafWalk::fill_inside() {
 }
 
 void LeafWalk::fill_groups() {
-  std::ranges::stable_sort(exits_, {}, [](const FoundExit& found) { return found.exit.depth; });
   mask_.exits.reserve(exits_.size());
   for (const FoundExit& found : exits_) mask_.exits.push_back(found.exit);
   if (collected_.empty()) return;
@@ -326,8 +331,8 @@ void LeafWalk::fill_groups() {
 }  // namespace
 
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, bool with_groups) {
-  return LeafWalk(machine, trie, with_groups).run(state, position);
+                           TriePosition position, LeafExits exits) {
+  return LeafWalk(machine, trie, exits).run(state, position);
 }
 
 std::shared_ptr<const LeafMask> LeafMasks::find(uint64_t key) const {

@@ -29,12 +29,12 @@ struct LeafMask {
   /// The exits that lead to one accepting state, if tokens have something behind them.
   struct ExitGroup {
     State state = kDead;
-    std::vector<Exit> exits;  ///< the shortest first
+    std::vector<Exit> exits;
     /// What tokens have behind these exits, where the machine cannot read it: after quotes that end
     /// a string, tails of the vocabulary's QuoteTable; after other bytes, a trie.
     TailSet tails;
     ByteTrie suffixes;
-    ByteTrie continuations;  ///< and where it can
+    ByteTrie continuations;  ///< and where it can; only if they were asked for
   };
 
   /// Tokens that the machine reads completely: a bitset if they are many, otherwise a list.
@@ -61,8 +61,9 @@ struct TriePosition {
 
 /// Walks the trie of a vocabulary from a state. Takes a few nanoseconds for each node that the
 /// machine reaches, but for subtrees of which Machine::stays() says enough.
+enum class LeafExits : uint8_t { kNone, kGroups, kGroupsAndContinuations };
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, bool with_groups);
+                           TriePosition position, LeafExits exits);
 
 /// Masks by Machine::shared_key(). Bounded in bytes. Thread-safe.
 class LeafMasks {

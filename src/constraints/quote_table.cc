@@ -1,5 +1,6 @@
 #include "constraints/quote_table.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace chimere::constraints {
@@ -30,13 +31,19 @@ void QuoteTable::fill(const std::vector<Tail>& found,
                       std::vector<std::pair<std::string_view, int32_t>> entries) {
   if (found.size() > kMostTails) return;
   known = true;
+  std::vector<bool> strings(entries.size());
+  for (const auto& [tail, id] : entries) {
+    strings[static_cast<size_t>(id)] = std::ranges::count(tail, '"') > 1;
+  }
   tails = ByteTrie::build(std::move(entries));
   std::vector<uint32_t> number(found.size());
   tokens.resize(found.size());
+  with_strings.resize(words());
   for (size_t i = 0; i < found.size(); ++i) {
     const auto at = static_cast<size_t>(tails.tokens[i]);
     number[at] = static_cast<uint32_t>(i);
     tokens[i] = found[at].token;
+    if (strings[at]) with_strings[i / 64] |= uint64_t{1} << (i % 64);
   }
   std::iota(tails.tokens.begin(), tails.tokens.end(), 0);
   numbers = std::move(number);

@@ -37,6 +37,10 @@ struct QuoteTable {
   /// False if the vocabulary's tokens have so many quotes that their tails take too much memory.
   bool known = false;
 
+  /// Whether a tail has two quotes.
+  bool has_strings(size_t tail) const { return (with_strings[tail / 64] >> (tail % 64) & 1) != 0; }
+  TailSet with_strings;
+
   size_t words() const { return (tokens.size() + 63) / 64; }
   void add(TailSet& set, uint32_t node) const;
 

@@ -79,6 +79,16 @@ uint64_t RegexArena::Impl::fingerprint(Regex a) {
   return fingerprints[a];
 }
 
+bool RegexArena::open_ended(Regex a) const {
+  const Impl::Node& node = impl_->nodes[a];
+  if (node.op == Impl::Op::kUnion) {
+    return std::ranges::any_of(impl_->children(node),
+                               [&](Regex child) { return open_ended(child); });
+  }
+  // Without intersection and complement, only none() is empty.
+  return a == kAnyText || (node.op == Impl::Op::kConcat && node.a == kAnyText && node.positive);
+}
+
 bool RegexArena::is_words(Regex a) const {
   const Impl::Node& node = impl_->nodes[a];
   if (node.op == Impl::Op::kUnion) {

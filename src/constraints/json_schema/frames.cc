@@ -117,15 +117,13 @@ const ValueStart& Frames::start(FrameId pending) {
     out.strings = string_machines.begin()->first;
     out.string_goals = list(std::move(string_machines.begin()->second));
   } else if (complete && !listed) {
-    out.strings = out.string_union =
-        union_of(leaves_, string_machines, true, out.string_parts);
+    out.strings = out.string_union = union_of(leaves_, string_machines, true, out.string_parts);
   }
   if (number_machines.size() == 1 && complete) {
     out.numbers = number_machines.begin()->first;
     out.number_goals = list(std::move(number_machines.begin()->second));
   } else if (complete) {
-    out.numbers = out.number_union =
-        union_of(leaves_, number_machines, false, out.number_parts);
+    out.numbers = out.number_union = union_of(leaves_, number_machines, false, out.number_parts);
   }
   // Otherwise the value decides which goals it satisfies. Lists of texts are one machine.
   if (out.strings == nullptr) {
@@ -148,6 +146,15 @@ bool Frames::compares(const Frame& frame) const {
                        const ArrayRecord& array = records.array(candidate.record);
                        return array.unique || !array.differs.empty();
                      });
+}
+
+bool Frames::compares_with_constants(FrameId id) const {
+  const Records& records = expander_.records();
+  const Frame& frame = frames_[id];
+  return std::ranges::any_of(frame.candidates, [&](const Candidate& candidate) {
+    return frame.object ? !records.object(candidate.record).differs.empty()
+                        : !records.array(candidate.record).differs.empty();
+  });
 }
 
 ValueId Frames::value_of(FrameId id) {
@@ -178,6 +185,24 @@ FrameId Frames::open_array(FrameId pending) {
   return frame.candidates.empty() ? kNone : intern(std::move(frame));
 }
 
+/// Where patterns decide about other keys: reads each class of them with a machine of its own.
+bool Frames::divide_other_keys(const Frame& frame, KeyOptions& out) {
+  if (frame.candidates.size() != 1) return false;
+  const std::vector<Regex> classes = liveness_.key_classes(frame.candidates[0].record);
+  if (classes.size() < 2 || classes.size() > UnionMachine::kMaxParts) return false;
+  std::vector<Machine*> machines;
+  for (const Regex names : classes) {
+    const auto machine = leaves_.keys(names);
+    if (!machine.ok() || *machine == nullptr) return false;
+    machines.push_back(*machine);
+  }
+  std::ranges::sort(machines);
+  out.others = leaves_.unite(machines, true);
+  out.any_other = false;
+  out.uniform = true;
+  return true;
+}
+
 const KeyOptions& Frames::key_options(FrameId object) {
   auto& slot = key_options_[object];
   if (slot) return *slot;
@@ -205,11 +230,13 @@ const KeyOptions& Frames::key_options(FrameId object) {
   if (!closing.empty()) out.closing = list(std::move(closing));
   const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
   if (out.any_other) {
-    if (!out.uniform) return out;
+    if (!out.uniform && !divide_other_keys(frame, out)) return out;
     out.special = seen;
-    for (const Candidate& candidate : frame.candidates) {
-      const std::vector<Symbol>& named = liveness_.keys(candidate.record).named;
-      out.special.insert(out.special.end(), named.begin(), named.end());
+    if (out.any_other) {
+      for (const Candidate& candidate : frame.candidates) {
+        const std::vector<Symbol>& keys = liveness_.special_keys(candidate.record);
+        out.special.insert(out.special.end(), keys.begin(), keys.end());
+      }
     }
     std::sort(out.special.begin(), out.special.end(), by_text);
     out.special.erase(std::unique(out.special.begin(), out.special.end()), out.special.end());
@@ -367,8 +394,7 @@ FrameId Frames::finish(FrameId pending, uint32_t satisfied, ValueId value) {
   return out;
 }
 
-uint32_t Frames::goals_of_parts(const std::vector<std::vector<GoalId>>& parts,
-                                uint32_t accepting) {
+uint32_t Frames::goals_of_parts(const std::vector<std::vector<GoalId>>& parts, uint32_t accepting) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < parts.size(); ++i) {
     if ((accepting >> i & 1) != 0) out.insert(out.end(), parts[i].begin(), parts[i].end());

@@ -74,9 +74,9 @@ struct KeyOptions {
   std::vector<Symbol> named;    ///< allowed keys, ordered by text
   bool any_other = false;       ///< and every other key that is not named and not seen
   bool uniform = false;         ///< with the same goals for all of these, and those of `others`
-  std::vector<Symbol> special;  ///< with `uniform`: keys that these goals are not for, ordered by
-                                ///< text
-  Machine* others = nullptr;    ///< or the other keys of this machine
+  std::vector<Symbol> special;  ///< with `uniform`: keys that are read as others and that these
+                                ///< goals are not for, ordered by text
+  Machine* others = nullptr;  ///< or the other keys of this machine
   bool any() const { return !named.empty() || any_other || others != nullptr; }
 };
 
@@ -105,6 +105,8 @@ class Frames {
   /// itself if keeps_value().
   FrameId finish(FrameId pending, uint32_t satisfied, ValueId value);
   bool keeps_value(FrameId pending) const { return frames_[pending].keeps; }
+  /// Whether values of the frame are compared with values of the schema.
+  bool compares_with_constants(FrameId id) const;
   /// The value of an open object or array that keeps its values.
   ValueId value_of(FrameId id);
 
@@ -118,6 +120,7 @@ class Frames {
   size_t memory() const { return memory_; }
 
  private:
+  bool divide_other_keys(const Frame& frame, KeyOptions& out);
   FrameId intern(Frame frame);
   ObjectProgress progress(const Frame& frame, const Candidate& candidate) {
     return {liveness_.lists()[frame.seen], candidate.progress, &liveness_.lists()[frame.values]};

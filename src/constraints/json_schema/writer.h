@@ -80,6 +80,10 @@ class Writer final : public JsonSchemaMachine {
     bool operator==(const Place&) const = default;
   };
   std::optional<Inner> inner_of_key(const Place& place);
+  Inner inner_of_value(const Place& place);
+  /// Adds those of `keys`, ordered by text, that continue the key read so far to the exceptions.
+  bool add_special(uint32_t text, const std::vector<Symbol>& keys, Inner& inner);
+  bool compared_uniformly(const Place& place, Inner& inner);
   struct PlaceHash {
     uint64_t operator()(const Place& place) const {
       uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
