@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "constraints/leaf_masks.h"
 #include "constraints/white_space.h"
 
 namespace chimere::constraints {
@@ -264,7 +265,7 @@ Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
   if (!entry.leaf) {
     entry.leaf = std::make_shared<const LeafMask>(compute_leaf_mask(
         *outer.machine, outer.state, *trie_, {}, key != 0 ? LeafExits::kGroups : LeafExits::kNone));
-    if (key != 0) trie_->leaf_masks().insert(key, entry.leaf);
+    if (key != 0) trie_->leaf_masks().insert(key, entry.leaf, entry.leaf->memory());
     entry_bytes_ += entry.leaf->memory();
   }
   entry.everything = entry.leaf->everything;
@@ -286,7 +287,7 @@ std::shared_ptr<const LeafMask> Automaton::leaf_mask(const Leaf& leaf, TriePosit
       compute_leaf_mask(machine, state, *trie_, position,
                         leaf.overlaps ? LeafExits::kGroupsAndContinuations : LeafExits::kGroups));
   if (key != 0) {
-    trie_->leaf_masks().insert(key, made);
+    trie_->leaf_masks().insert(key, made, made->memory());
     return made;
   }
   if (leaf_bytes_ > kMaskBytes) {

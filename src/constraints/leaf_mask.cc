@@ -12,9 +12,6 @@
 namespace chimere::constraints {
 namespace {
 
-/// Shared masks beyond this are dropped and computed again when they are needed.
-constexpr size_t kSharedMaskBytes = size_t{256} << 20;
-
 /// The states of a machine that a walk reaches, with dense indices and rows of transitions.
 class WalkStates {
  public:
@@ -333,22 +330,6 @@ void LeafWalk::fill_groups() {
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
                            TriePosition position, LeafExits exits) {
   return LeafWalk(machine, trie, exits).run(state, position);
-}
-
-std::shared_ptr<const LeafMask> LeafMasks::find(uint64_t key) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = masks_.find(key);
-  return found == masks_.end() ? nullptr : found->second;
-}
-
-void LeafMasks::insert(uint64_t key, const std::shared_ptr<const LeafMask>& mask) {
-  const std::lock_guard lock(mutex_);
-  if (bytes_ > kSharedMaskBytes) {
-    masks_.clear();
-    bytes_ = 0;
-  }
-  const size_t size = mask->memory();
-  if (masks_.try_emplace(key, mask).second) bytes_ += size;
 }
 
 }  // namespace chimere::constraints

@@ -5,11 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
-#include "base/mutex.h"
 #include "constraints/byte_trie.h"
 #include "constraints/machine.h"
 #include "constraints/quote_table.h"
@@ -64,18 +61,6 @@ struct TriePosition {
 enum class LeafExits : uint8_t { kNone, kGroups, kGroupsAndContinuations };
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
                            TriePosition position, LeafExits exits);
-
-/// Masks by Machine::shared_key(). Bounded in bytes. Thread-safe.
-class LeafMasks {
- public:
-  std::shared_ptr<const LeafMask> find(uint64_t key) const;
-  void insert(uint64_t key, const std::shared_ptr<const LeafMask>& mask);
-
- private:
-  mutable Mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<const LeafMask>> masks_;
-  size_t bytes_ = 0;
-};
 
 }  // namespace chimere::constraints
 

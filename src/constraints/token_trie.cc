@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "constraints/leaf_mask.h"
+#include "constraints/leaf_masks.h"
 
 namespace chimere::constraints {
 namespace {
