@@ -45,7 +45,7 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     mixes = true;
   }
   if (!mixes) return unsupported("the model has no layer with a mixer");
-  w.output_norm = binder.vector("output_norm.weight", model.n_embd);
+  w.output_norm = binder.vector(model.output_norm, model.n_embd);
   // A model without an output head of its own uses the embedding table.
   const bool tied = !binder.has("output.weight");
   if (model.pooling == Pooling::kNone || !tied) {
