@@ -12,18 +12,18 @@
 
 #include "base/fresh_seed.h"
 #include "model/model.h"
-#include "model/runner_test_data.h"
 #include "support/family_model.h"
+#include "support/model_runner.h"
 
 namespace chimere::model {
 namespace {
 
+using test::answer;
+using test::rows_of;
+using test::run;
+using test::Runner;
 using test::TinyModel;
-using testdata::answer;
-using testdata::rows_of;
-using testdata::run;
-using testdata::Runner;
-using testdata::values;
+using test::values;
 using testing::HasSubstr;
 
 constexpr int kTokens = 40;
@@ -55,7 +55,7 @@ std::vector<uint8_t> family_bytes(const TinyModel& m,
 class Family : public testing::TestWithParam<const char*> {
  protected:
   TinyModel shape() { return family_shape(GetParam(), seed_); }
-  std::vector<int32_t> tokens(size_t n) { return testdata::random_tokens(rng_, kTokens, n); }
+  std::vector<int32_t> tokens(size_t n) { return test::random_tokens(rng_, kTokens, n); }
 
   unsigned seed_ = fresh_seed();
   std::mt19937 rng_{seed_};

@@ -16,18 +16,18 @@
 #include "kernels/api.h"
 #include "kernels/cpu/isa.h"
 #include "model/model.h"
-#include "model/runner_test_data.h"
+#include "support/model_runner.h"
 #include "support/plain_synthetic.h"
 
 namespace chimere::model {
 namespace {
 
+using test::answer;
+using test::rows_of;
+using test::run;
+using test::Runner;
 using test::TinyModel;
-using testdata::answer;
-using testdata::rows_of;
-using testdata::run;
-using testdata::Runner;
-using testdata::values;
+using test::values;
 using testing::HasSubstr;
 
 constexpr int kVocabulary = 40;
@@ -58,8 +58,8 @@ TEST(SyntheticModel, LogitsAreThoseOfAPlainComputation) {
     const Runner ref(bytes_of(m), kernels::make_ref_ops(),
                      {.cache_k = DType::kF32, .cache_v = DType::kF32});
     ASSERT_NE(ref.model, nullptr) << ref.error.message;
-    const auto prompt = testdata::random_tokens(rng, kVocabulary, 20);
-    const auto continuation = testdata::random_tokens(rng, kVocabulary, 5);
+    const auto prompt = test::random_tokens(rng, kVocabulary, 20);
+    const auto continuation = test::random_tokens(rng, kVocabulary, 5);
     const std::vector<float> got = answer(ref, prompt, continuation);
     test::PlainSynthetic plain(*ref.file, m);
     std::vector<double> want;
@@ -88,8 +88,8 @@ TEST(SyntheticModel, CpuHasTheBitsOfTheOracle) {
     const auto bytes = bytes_of(m);
     const Runner ref(bytes, kernels::make_ref_ops());
     ASSERT_NE(ref.model, nullptr) << ref.error.message;
-    const auto prompt = testdata::random_tokens(rng, kVocabulary, 1 + rng() % 40);
-    const auto continuation = testdata::random_tokens(rng, kVocabulary, 4);
+    const auto prompt = test::random_tokens(rng, kVocabulary, 1 + rng() % 40);
+    const auto continuation = test::random_tokens(rng, kVocabulary, 4);
     const std::vector<float> want = answer(ref, prompt, continuation);
     for (const kernels::CpuIsa isa : kernels::usable_cpu_isas()) {
       const Runner cpu(bytes, isa);
@@ -108,8 +108,8 @@ TEST(SyntheticModel, ARowHasTheSameBitsInAnyBatch) {
   const Runner runner(bytes_of(m));
   ASSERT_NE(runner.model, nullptr) << runner.error.message;
   state::StateStore& states = runner.model->states();
-  const auto prompt = testdata::random_tokens(rng, kVocabulary, 30);
-  const auto other = testdata::random_tokens(rng, kVocabulary, 3);
+  const auto prompt = test::random_tokens(rng, kVocabulary, 30);
+  const auto other = test::random_tokens(rng, kVocabulary, 3);
   const auto a = states.create_sequence();
   const auto b = states.create_sequence();
   const std::vector<float> of_a = run(runner, *a, prompt, RowClass::kPrefill);
@@ -143,8 +143,8 @@ TEST(SyntheticModel, ForksCheckpointsAndBlobsContinueWithTheSameBits) {
   const Runner runner(bytes_of(synthetic_shape(seed)));
   ASSERT_NE(runner.model, nullptr) << runner.error.message;
   state::StateStore& states = runner.model->states();
-  const auto prompt = testdata::random_tokens(rng, kVocabulary, 70);
-  const auto continuation = testdata::random_tokens(rng, kVocabulary, 3);
+  const auto prompt = test::random_tokens(rng, kVocabulary, 70);
+  const auto continuation = test::random_tokens(rng, kVocabulary, 3);
   const auto a = states.create_sequence();
   for (const int32_t t : prompt) run(runner, *a, {t}, RowClass::kDecode);
   const auto blob = a->checkpoint().to_blob();
@@ -153,8 +153,7 @@ TEST(SyntheticModel, ForksCheckpointsAndBlobsContinueWithTheSameBits) {
   const auto b = states.from_blob(blob);
   ASSERT_TRUE(b.ok()) << b.error().message;
   // Rows that are taken back leave no trace.
-  SequenceRows tried =
-      rows_of(**b, testdata::random_tokens(rng, kVocabulary, 4), RowClass::kDecode);
+  SequenceRows tried = rows_of(**b, test::random_tokens(rng, kVocabulary, 4), RowClass::kDecode);
   tried.revocable = true;
   ASSERT_TRUE(runner.model->forward({{tried}}).ok());
   ASSERT_TRUE((*b)->commit(0).ok());

@@ -281,6 +281,22 @@ bool is_family(std::string_view architecture) {
   return std::ranges::find(kFamilies, architecture) != std::end(kFamilies);
 }
 
+TinyModel family_for_peers(const std::string& architecture, uint64_t seed) {
+  TinyModel m;
+  m.architecture = architecture;
+  m.seed = seed;
+  m.n_layers = 6;
+  m.attention_interval = 3;
+  // llama.cpp asks for n_embd = heads * head_dim, and twice that in recurrent layers.
+  m.head_dim = 16;
+  m.n_v_heads = 8;
+  m.n_vocab = 96;
+  m.tied_head = seed % 2 == 0;
+  m.qkv_bias = architecture == "llama" && seed % 3 == 0;
+  m.rope_freqs = architecture == "llama" && seed % 4 < 2;
+  return m;
+}
+
 Result<gguf::Writer> make_family_model(const TinyModel& model) { return FamilyMaker(model).make(); }
 
 }  // namespace chimere::test

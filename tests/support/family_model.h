@@ -3,6 +3,8 @@
 #ifndef CHIMERE_TESTS_SUPPORT_FAMILY_MODEL_H_
 #define CHIMERE_TESTS_SUPPORT_FAMILY_MODEL_H_
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -16,6 +18,9 @@ inline constexpr const char* kFamilies[] = {
     "nemotron_h", "nemotron_h_moe", "falcon-h1", "jamba",      "lfm2",          "lfm2moe"};
 
 bool is_family(std::string_view architecture);
+
+/// Shapes that llama.cpp accepts, for comparisons: six layers, f32, 96 tokens.
+TinyModel family_for_peers(const std::string& architecture, uint64_t seed);
 
 /// Of TinyModel, n_k_heads are the groups of Mamba 2, n_v_heads its heads, and their product with
 /// state_dim the inner width of Mamba; every attention_interval-th layer of a hybrid is attention,

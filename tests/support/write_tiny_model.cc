@@ -34,19 +34,7 @@ int main(int argc, char** argv) {
     model.n_vocab = 300;
   }
   if (family) {
-    const uint64_t seed = model.seed;
-    model = {};
-    model.architecture = argv[2];
-    model.seed = seed;
-    model.n_layers = 6;
-    model.attention_interval = 3;
-    // llama.cpp asks for n_embd = heads * head_dim, and twice that in recurrent layers.
-    model.head_dim = 16;
-    model.n_v_heads = 8;
-    model.n_vocab = 96;
-    model.tied_head = seed % 2 == 0;
-    model.qkv_bias = model.architecture == "llama" && seed % 3 == 0;
-    model.rope_freqs = model.architecture == "llama" && seed % 4 < 2;
+    model = chimere::test::family_for_peers(argv[2], model.seed);
   }
   auto writer = chimere::test::make_tiny_model(model);
   chimere::Status status = writer.ok() ? chimere::Status{} : writer.error();
