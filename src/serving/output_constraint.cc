@@ -49,8 +49,9 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;
   constraints::ConstraintSpec spec;
   if (tools) {
-    CHIMERE_TRY(spec, constraints::tool_calls_constraint(
-                          model.tool_format, tool_calls_spec(request), model.tokenizer));
+    CHIMERE_TRY(spec,
+                constraints::tool_calls_constraint(model.prompt_template->tool_format(),
+                                                   tool_calls_spec(request), model.tokenizer));
   } else if (request.response_format.kind == FormatKind::kJsonObject) {
     spec.content = constraints::JsonObjectSpec{};
   } else if (request.response_format.kind == FormatKind::kJsonSchema) {
@@ -59,7 +60,8 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     return std::optional<constraints::ConstraintSpec>();
   }
   // gpt-oss's reasoning is a part of the constraint on its messages.
-  const bool channels = tools && model.tool_format.style == text::ToolFormat::Style::kHarmony;
+  const bool channels =
+      tools && model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony;
   const bool may_think =
       start == Start::kThinking ||
       (start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");

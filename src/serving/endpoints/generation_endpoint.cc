@@ -129,7 +129,7 @@ void GenerationEndpoint::generate(const CallPtr& call, const protocol::Generatio
 /// Makes the calls in the generations visible.
 void GenerationEndpoint::add_tools(const std::vector<protocol::Tool>& tools,
                                    GenerationSpec& spec) const {
-  const text::ToolFormat& format = model().tool_format;
+  const text::ToolFormat& format = model().prompt_template->tool_format();
   // In gpt-oss's format all of a generation stands in channels.
   if (tools.empty() && format.style != text::ToolFormat::Style::kHarmony) return;
   spec.tools.emplace();
