@@ -127,7 +127,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
     // The launched steps still use the buffers.
     for (size_t n = in_flight_.size() + 1; n > 0; --n) (void)ops_.wait_for_step();
     in_flight_.clear();
-    return interleaved;
+    return std::move(interleaved).error();
   }
   chosen_for_.clear();
   for (const SequenceRows& rows : plan.sequences) {
