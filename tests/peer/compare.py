@@ -241,7 +241,7 @@ def embeddings(args):
     return ok
 
 
-FAMILIES = ("llama", "qwen2", "granite", "granitemoe", "granitehybrid", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe", "falcon-h1",
+FAMILIES = ("llama", "qwen2", "qwen2moe", "granite", "granitemoe", "granitehybrid", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe", "falcon-h1",
             "jamba", "lfm2", "lfm2moe")
 
 

@@ -138,7 +138,8 @@ Result<FleetModel> load_fleet_model(
   choose_cache_types(seed, number, shape.head_dim, tight);
   tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
   const bool any_sum = shape.architecture == test::kSynthetic ||
-                       shape.architecture == "nemotron_h_moe" || shape.architecture == "jamba";
+                       shape.architecture == "nemotron_h_moe" || shape.architecture == "qwen2moe" ||
+                       shape.architecture == "jamba";
   if (any_sum) tight.expert_top_p = 1;  // the experts' weights do not sum to 1
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;

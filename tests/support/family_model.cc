@@ -46,6 +46,7 @@ class FamilyMaker : private RandomTensors {
   bool lfm2() const { return arch_.starts_with("lfm2"); }
   bool granite() const { return arch_.starts_with("granite"); }
   bool nemotron() const { return arch_.starts_with("nemotron"); }
+  bool has_shared_expert() const { return is("nemotron_h_moe") || granite() || is("qwen2moe"); }
   bool attends(int i) const { return (i + 1) % m_.attention_interval == 0; }
 
   Mixer mixer(int i) const {
@@ -63,7 +64,9 @@ class FamilyMaker : private RandomTensors {
   Network network(int i) const {
     if (arch_.starts_with("mamba")) return Network::kNone;
     if (nemotron() && i % 3 != 1) return Network::kNone;
-    if (is("nemotron_h_moe") || is("granitemoe") || is("granitehybrid")) return Network::kExperts;
+    if (is("nemotron_h_moe") || is("granitemoe") || is("granitehybrid") || is("qwen2moe")) {
+      return Network::kExperts;
+    }
     if (is("jamba")) return i % 2 == 1 ? Network::kExperts : Network::kDense;
     if (is("lfm2moe")) return i > 0 ? Network::kExperts : Network::kDense;
     return Network::kDense;
@@ -142,6 +145,11 @@ void FamilyMaker::write_keys() {
     set("attention.value_length", m_.head_dim);
     set("rope.freq_base", 1e4F);
     set("rope.dimension_count", m_.head_dim);
+    if (m_.rope_scale != 1) {
+      writer().set_string(arch_ + ".rope.scaling.type", m_.yarn ? "yarn" : "linear");
+      set("rope.scaling.factor", m_.rope_scale);
+      if (m_.yarn) set("rope.scaling.original_context_length", 256);
+    }
   }
   if (nemotron()) {
     writer().set_i32s(arch_ + ".feed_forward_length", widths);
@@ -168,8 +176,10 @@ void FamilyMaker::write_keys() {
 void FamilyMaker::write_expert_keys() {
   set("expert_count", m_.n_experts);
   set("expert_used_count", std::min(m_.n_used, m_.n_experts));
-  if (is("nemotron_h_moe") || is("lfm2moe")) {
+  if (is("nemotron_h_moe") || is("lfm2moe") || is("qwen2moe")) {
     set("expert_feed_forward_length", m_.n_ff);
+  }
+  if (is("nemotron_h_moe") || is("lfm2moe")) {
     writer().set_bool(arch_ + ".expert_weights_norm", true);
   }
   if (is("nemotron_h_moe")) {
@@ -182,7 +192,7 @@ void FamilyMaker::write_expert_keys() {
     set("leading_dense_block_count", 1);
     set("expert_gating_func", 2);
   }
-  if (is("nemotron_h_moe") || granite()) set("expert_shared_feed_forward_length", m_.n_ff_shared);
+  if (has_shared_expert()) set("expert_shared_feed_forward_length", m_.n_ff_shared);
 }
 
 void FamilyMaker::write_attention(const std::string& b) {
@@ -191,7 +201,7 @@ void FamilyMaker::write_attention(const std::string& b) {
   weight(b + "attn_k.weight", {m_.n_embd, kv_dim}, m_.mixers);
   weight(b + "attn_v.weight", {m_.n_embd, kv_dim}, m_.mixers);
   weight(b + "attn_output.weight", {m_.n_heads * m_.head_dim, m_.n_embd}, m_.mixers);
-  if (is("qwen2") || m_.qkv_bias) {
+  if (arch_.starts_with("qwen2") || m_.qkv_bias) {
     bias(b + "attn_q.bias", m_.n_heads * m_.head_dim, 0.3F);
     bias(b + "attn_k.bias", kv_dim, 0.3F);
     bias(b + "attn_v.bias", kv_dim, 0.3F);
@@ -255,7 +265,8 @@ void FamilyMaker::write_network(const std::string& b, Network kind) {
   if (gated) weight(b + "ffn_gate_exps.weight", wide, m_.experts);
   weight(b + "ffn_up_exps.weight", wide, m_.experts);
   weight(b + "ffn_down_exps.weight", {m_.n_ff, m_.n_embd, m_.n_experts}, m_.experts);
-  if (!nemotron() && !granite()) return;
+  if (!has_shared_expert()) return;
+  if (is("qwen2moe")) weight(b + "ffn_gate_inp_shexp.weight", {m_.n_embd}, DType::kF32);
   if (gated) weight(b + "ffn_gate_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
   weight(b + "ffn_up_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
   weight(b + "ffn_down_shexp.weight", {m_.n_ff_shared, m_.n_embd}, m_.mixers);
@@ -291,9 +302,11 @@ TinyModel family_for_peers(const std::string& architecture, uint64_t seed) {
   m.head_dim = 16;
   m.n_v_heads = 8;
   m.n_vocab = 96;
-  m.tied_head = seed % 2 == 0;
+  m.tied_head = seed % 2 == 0 && architecture != "qwen2moe";  // which it wants untied
   m.qkv_bias = architecture == "llama" && seed % 3 == 0;
-  m.rope_freqs = architecture == "llama" && seed % 4 < 2;
+  if (seed % 5 < 2) m.rope_scale = 4;
+  m.yarn = seed % 5 == 1;
+  m.rope_freqs = architecture == "llama" && m.rope_scale == 1 && seed % 4 < 2;
   return m;
 }
 

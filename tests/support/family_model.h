@@ -13,9 +13,10 @@
 
 namespace chimere::test {
 
-inline constexpr const char* kFamilies[] = {
-    "llama",      "qwen2",          "granite",   "granitemoe", "granitehybrid", "mamba",  "mamba2",
-    "nemotron_h", "nemotron_h_moe", "falcon-h1", "jamba",      "lfm2",          "lfm2moe"};
+inline constexpr const char* kFamilies[] = {"llama",      "qwen2",          "qwen2moe",  "granite",
+                                            "granitemoe", "granitehybrid",  "mamba",     "mamba2",
+                                            "nemotron_h", "nemotron_h_moe", "falcon-h1", "jamba",
+                                            "lfm2",       "lfm2moe"};
 
 bool is_family(std::string_view architecture);
 

@@ -45,6 +45,8 @@ struct TinyModel {
   bool fused_ba = false;         ///< ssm_ba (qwen3next)
   bool fused_in = false;         ///< ssm_in (qwen3next)
   bool qkv_bias = false;         ///< biases of attention (llama)
+  float rope_scale = 1;          ///< "rope.scaling.factor" (families with attention)
+  bool yarn = false;             ///< with rope_scale
   bool rope_freqs = false;       ///< divisors of the rotary frequencies (llama)
   /// Format of the weights. A tensor whose rows are not a multiple of the format's block is written
   /// as q8_0, or else f32.

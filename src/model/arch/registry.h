@@ -12,13 +12,13 @@
 namespace chimere::model {
 
 /// One row for each architecture: general.architecture, function.
-#define CHIMERE_ARCHITECTURES(row)                                                          \
-  row("qwen35", qwen35) row("qwen35moe", qwen35moe) row("qwen3next", qwen3next)             \
-      row("qwen3", qwen3) row("qwen3moe", qwen3moe) row("qwen2", qwen2) row("llama", llama) \
-          row("granite", granite) row("granitemoe", granitemoe)                             \
-              row("granitehybrid", granitehybrid) row("mamba", mamba) row("mamba2", mamba2) \
-                  row("nemotron_h", nemotron_h) row("nemotron_h_moe", nemotron_h_moe)       \
-                      row("falcon-h1", falcon_h1) row("jamba", jamba) row("lfm2", lfm2)     \
+#define CHIMERE_ARCHITECTURES(row)                                                                \
+  row("qwen35", qwen35) row("qwen35moe", qwen35moe) row("qwen3next", qwen3next)                   \
+      row("qwen3", qwen3) row("qwen3moe", qwen3moe) row("qwen2", qwen2) row("qwen2moe", qwen2moe) \
+          row("llama", llama) row("granite", granite) row("granitemoe", granitemoe)               \
+              row("granitehybrid", granitehybrid) row("mamba", mamba) row("mamba2", mamba2)       \
+                  row("nemotron_h", nemotron_h) row("nemotron_h_moe", nemotron_h_moe)             \
+                      row("falcon-h1", falcon_h1) row("jamba", jamba) row("lfm2", lfm2)           \
                           row("lfm2moe", lfm2moe)
 
 #define CHIMERE_DECLARE_ARCHITECTURE(name, read) Result<ModelSpec> read(const Keys& keys);

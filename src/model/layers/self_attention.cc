@@ -7,10 +7,6 @@
 namespace chimere::model {
 namespace {
 
-// Far from those of any model (1 to some hundreds); angles stay in the range of the series of
-// kernels/rope_angle.h.
-constexpr float kMinRopeFactor = 0x1p-4F;
-constexpr float kMaxRopeFactor = 0x1p20F;
 constexpr float kDefaultRopeBase = 1e4F;  // of the GGUF format
 
 const float* bind_rope_factors(WeightBinder& weights, int rope_dims) {
@@ -18,7 +14,7 @@ const float* bind_rope_factors(WeightBinder& weights, int rope_dims) {
   const int n = rope_dims / 2;
   const float* const factors = weights.vector(name, n);
   for (int i = 0; factors != nullptr && i < n; ++i) {
-    if (factors[i] >= kMinRopeFactor && factors[i] <= kMaxRopeFactor) continue;
+    if (factors[i] >= kMinRopeDivisor && factors[i] <= kMaxRopeDivisor) continue;
     weights.add_problem(name + "[" + std::to_string(i) + "] is " + std::to_string(factors[i]) +
                         ", which cannot divide a frequency");
     break;
@@ -86,7 +82,15 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
   if (a.rope_dims % 2 != 0) {
     return invalid_data(keys.name("rope.dimension_count") + " must be even");
   }
-  return AttentionSpec{.shape = a};
+  // Frequencies above 1 would be outside of the range of the rotations' series.
+  if (a.rope_base <= 1) return invalid_data(keys.name("rope.freq_base") + " must be above 1");
+  CHIMERE_TRY(const RopeScaling scaling, read_rope_scaling(keys));
+  if (scaling.magnitude() != 1 && a.rope_dims != a.head_dim) {
+    return unsupported("YaRN of heads that are rotated in part is not implemented; " +
+                       keys.name("rope.dimension_count") + " is " + std::to_string(a.rope_dims) +
+                       " of " + std::to_string(a.head_dim));
+  }
+  return AttentionSpec{.shape = a, .scaling = scaling};
 }
 
 Result<AttentionSpec> read_llama_attention(const Keys& keys, int block) {
@@ -106,10 +110,19 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   WeightBinder& weights = to.weights;
   auto attention = std::make_unique<SelfAttention>();
   attention->shape_ = shape;
+  // Queries and keys are not multiplied by the magnitude, but their scores by its square.
+  if (shape.rope_dims > 0) attention->shape_.scale *= scaling.magnitude() * scaling.magnitude();
   attention->block_ = to.block;
   attention->norm_eps_ = to.norm_eps;
+  if (shape.rope_dims > 0 && scaling.scales()) {
+    attention->divisors_ = rope_divisors(scaling, shape.rope_dims, shape.rope_base);
+    attention->shape_.rope_factors = attention->divisors_.data();
+  }
   if (rope_freqs && shape.rope_dims > 0 && weights.has("rope_freqs.weight")) {
     attention->shape_.rope_factors = bind_rope_factors(weights, shape.rope_dims);
+    if (scaling.scales()) {
+      weights.add_problem("rope_freqs.weight and rope.scaling.factor exclude each other");
+    }
   }
   const bool reorders = rope_pairs == RopePairs::kAdjacent && shape.rope_dims > 0;
   const auto rows_of = [&](int heads) {

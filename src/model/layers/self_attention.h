@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "kernels/api.h"
 #include "model/keys.h"
+#include "model/rope_scaling.h"
 #include "model/sub_layer.h"
 
 namespace chimere::model {
@@ -49,6 +50,7 @@ class SelfAttention final : public SubLayer {
   const float* k_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
   const float* v_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
   std::vector<std::vector<float>> reordered_;  ///< memory of biases
+  std::vector<float> divisors_;                ///< memory of shape_.rope_factors
   kernels::KvView kv_;
 };
 
@@ -67,6 +69,7 @@ struct AttentionSpec {
   bool qk_norm = true;  ///< queries and keys are normalised, each head for itself
   RopePairs rope_pairs = RopePairs::kHalves;
   QkvBias bias = QkvBias::kNone;
+  RopeScaling scaling;
   /// The frequencies are divided by "rope_freqs.weight" (Llama 3.1), if the file has it.
   bool rope_freqs = false;
 
