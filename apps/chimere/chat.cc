@@ -137,10 +137,9 @@ Status run_chat(const CommandLine& line, const std::string& state) {
   CHIMERE_CHECK_OK(check_state_file(state));
   CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
-  CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
+  CHIMERE_TRY(Conversation conversation,
+              Conversation::start(loaded, line.settings.get(settings::kReasoning)));
   CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
-  CHIMERE_TRY(const runtime::Reasoning reasoning, runtime::reasoning_from(line.settings));
-  conversation.set_thinking(reasoning.wanted);
   Chat chat(line, loaded, *engine, std::move(request), std::move(conversation),
             open_state_file(state, line.settings, loaded));
   CHIMERE_CHECK_OK(chat.resume());

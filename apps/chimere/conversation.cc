@@ -2,24 +2,25 @@
 
 namespace chimere::app {
 
-Result<Conversation> Conversation::start(const runtime::LoadedModel& loaded) {
-  CHIMERE_TRY(auto chat_prompt, runtime::ChatPrompt::create(*loaded.file, *loaded.tokenizer));
-  return Conversation(std::move(chat_prompt));
+Result<Conversation> Conversation::start(const runtime::LoadedModel& loaded,
+                                         std::string reasoning) {
+  CHIMERE_TRY(auto prompt_template, runtime::load_prompt_template(*loaded.file, *loaded.tokenizer));
+  return Conversation(*loaded.tokenizer, std::move(prompt_template), std::move(reasoning));
 }
 
 Result<Conversation::Prompt> Conversation::ask(std::string_view text) {
-  messages_.push_back({"user", std::string(text)});
-  auto rendered = chat_prompt_.render(messages_, thinking_);
+  messages_.push_back({.role = "user", .content = std::string(text)});
+  auto rendered = template_.render(messages_, {}, {.reasoning = reasoning_});
   if (!rendered.ok()) {
     remove_last();
     return std::move(rendered).error();
   }
-  return Prompt{std::move(rendered->tokens),
-                protocol::reasoning_start(chat_prompt_.source(), rendered->text)};
+  return Prompt{text::encode_chat(*tokenizer_, *rendered),
+                protocol::reasoning_start(template_.source(), rendered->text)};
 }
 
 void Conversation::add_answer(std::string_view text) {
-  messages_.push_back({"assistant", std::string(text)});
+  messages_.push_back({.role = "assistant", .content = std::string(text)});
 }
 
 }  // namespace chimere::app

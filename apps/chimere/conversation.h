@@ -3,7 +3,6 @@
 #define CHIMERE_APPS_CHIMERE_CONVERSATION_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,18 +10,19 @@
 
 #include "base/result.h"
 #include "protocol/reasoning_splitter.h"
-#include "runtime/chat_prompt.h"
 #include "runtime/loaded_model.h"
+#include "text/prompt_template.h"
+#include "text/tokenizer.h"
 
 namespace chimere::app {
 
-using Message = runtime::ChatMessage;
+using Message = text::ConversationMessage;
 
 class Conversation {
  public:
   /// An empty conversation with the chat template of the model file; the model must outlive it.
-  /// Errors: kUnsupported if the file has no template, kInvalidData if the template is invalid.
-  static Result<Conversation> start(const runtime::LoadedModel& loaded);
+  /// `reasoning`: a value of --reasoning. Errors: those of runtime::load_prompt_template().
+  static Result<Conversation> start(const runtime::LoadedModel& loaded, std::string reasoning);
 
   /// The whole conversation, ready for the next generation.
   struct Prompt {
@@ -38,19 +38,21 @@ class Conversation {
   void remove_last() { messages_.pop_back(); }
   void clear() { messages_.clear(); }
 
-  /// Whether the template asks the model for reasoning; absent: the template's default.
-  void set_thinking(std::optional<bool> thinking) { thinking_ = thinking; }
-
   const std::vector<Message>& messages() const { return messages_; }
   /// Continues from the messages of another conversation.
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
 
  private:
-  explicit Conversation(runtime::ChatPrompt chat_prompt) : chat_prompt_(std::move(chat_prompt)) {}
+  Conversation(const text::Tokenizer& tokenizer, text::PromptTemplate prompt_template,
+               std::string reasoning)
+      : tokenizer_(&tokenizer),
+        template_(std::move(prompt_template)),
+        reasoning_(std::move(reasoning)) {}
 
-  runtime::ChatPrompt chat_prompt_;
+  const text::Tokenizer* tokenizer_;
+  text::PromptTemplate template_;
+  std::string reasoning_;
   std::vector<Message> messages_;
-  std::optional<bool> thinking_;
 };
 
 }  // namespace chimere::app

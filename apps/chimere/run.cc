@@ -79,9 +79,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
-    CHIMERE_TRY(conversation, Conversation::start(loaded));
-    CHIMERE_TRY(const runtime::Reasoning reasoning, runtime::reasoning_from(line.settings));
-    conversation->set_thinking(reasoning.wanted);
+    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings.get(settings::kReasoning)));
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));
       request.prefix = prefix;

@@ -35,7 +35,7 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
     const Json& role = m["role"];
     const Json& content = m["content"];
     if (!role.is_string() || !content.is_string()) return refuse();
-    messages.push_back({role.get<std::string>(), content.get<std::string>()});
+    messages.push_back({.role = role.get<std::string>(), .content = content.get<std::string>()});
   }
   return messages;
 }

@@ -71,6 +71,13 @@ std::string model_id(const Settings& settings, const runtime::LoadedModel& loade
   return alias.empty() ? name_of(*loaded.file) : alias;
 }
 
+/// Writes a line to standard error. Thread-safe.
+void log(const std::string& line) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::cerr << line << '\n';
+}
+
 serving::ServedModel serve_model(const Settings& settings, const runtime::LoadedModel& loaded,
                                  engine::EngineService& service, const std::string& version) {
   serving::ServedModel out{.tokenizer = *loaded.tokenizer, .service = service};
@@ -88,17 +95,9 @@ serving::ServedModel serve_model(const Settings& settings, const runtime::Loaded
   out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
     return constraints->compile(spec);
   };
-  const auto source = loaded.file->get_string("tokenizer.chat_template");
-  if (source.ok()) {
-    out.template_source = *source;
-    auto parsed = text::ChatTemplate::create(*source);
-    if (parsed.ok()) {
-      text::ChatOptions options;
-      options.bos_token = out.tokenizer.token_bytes(out.tokenizer.bos(), true);
-      options.eos_token = out.tokenizer.token_bytes(out.tokenizer.eos(), true);
-      out.tool_format = text::ToolFormat::of(*parsed, *source, options);
-      out.chat_template = *std::move(parsed);
-    }
+  out.prompt_template = runtime::load_prompt_template(*loaded.file, *loaded.tokenizer);
+  if (!out.prompt_template.ok()) {
+    log(serving::LogLine("no_chat").add("reason", out.prompt_template.error().message).text());
   }
   return out;
 }
@@ -145,13 +144,6 @@ Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
       " any host that can reach this machine could use the model. Create a key "
       "with `chimere keys add NAME --keys FILE` and pass --keys FILE, or listen "
       "on 127.0.0.1.");
-}
-
-/// Writes a line to standard error. Thread-safe.
-void log(const std::string& line) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::cerr << line << '\n';
 }
 
 void announce(const CommandLine& line, const serving::HttpServer& server,

@@ -67,12 +67,18 @@ MachineResult pattern_machine(std::string_view pattern) {
   return OwnedRegexMachine::create(std::move(arena), language);
 }
 
+/// A schema that lists properties means them all, as for other servers that restrict output.
+MachineResult schema_machine(std::string_view schema) {
+  return as_machine(
+      JsonSchemaMachine::create(schema, {.whitespace = {}, .undeclared_properties = false}));
+}
+
 MachineResult machine_of_node(const Grammar::Node& node) {
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
   switch (node.kind) {
     case Grammar::Kind::kJsonSchema:
-      return as_machine(JsonSchemaMachine::create(node.text));
+      return schema_machine(node.text);
     case Grammar::Kind::kTextUntil:
       return as_machine(TextMachine::create({node.text}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:
@@ -93,9 +99,7 @@ struct ContentBuilder {
   MachineResult operator()(const JsonObjectSpec& /*spec*/) const {
     return (*this)(JsonSchemaSpec{R"({"type":"object"})"});
   }
-  MachineResult operator()(const JsonSchemaSpec& spec) const {
-    return as_machine(JsonSchemaMachine::create(spec.schema));
-  }
+  MachineResult operator()(const JsonSchemaSpec& spec) const { return schema_machine(spec.schema); }
   MachineResult operator()(const RegexSpec& spec) const { return pattern_machine(spec.pattern); }
   MachineResult operator()(const GbnfSpec& spec) const {
     CHIMERE_TRY(const Grammar grammar,

@@ -22,10 +22,15 @@ struct JsonWhitespace {
 struct JsonSchemaOptions {
   JsonWhitespace whitespace;
   bool assert_formats = true;  ///< false: "format" is an annotation
+  /// Whether an object may have other properties than its schema lists if the schema says nothing
+  /// of them. Without, every document is still valid, but not every valid document is a text: a
+  /// model that may add properties can add them without end.
+  bool undeclared_properties = true;
 };
 
 /// A document is a text of the machine exactly when it is valid under the schema, no object in it
-/// has a key twice, and its white space is of the permitted kind.
+/// has a key twice or a property that the options exclude, and its white space is of the permitted
+/// kind.
 ///
 /// Draft 2020-12 and draft 7 (by $schema; older keywords where they are unambiguous). Properties
 /// may come in any order. Boolean keywords (allOf, anyOf, oneOf, not, if) are brought into a

@@ -46,6 +46,51 @@ std::string error_of(std::string_view schema) {
   return machine.ok() ? "" : machine.error().message;
 }
 
+/// Documents that are valid, and whether they are texts without undeclared properties.
+void expect_declared(std::string_view schema, const std::vector<std::string>& accepted,
+                     const std::vector<std::string>& excluded) {
+  const auto open = JsonSchemaMachine::create(schema);
+  const auto made =
+      JsonSchemaMachine::create(schema, {.whitespace = {}, .undeclared_properties = false});
+  ASSERT_TRUE(open.ok() && made.ok()) << schema;
+  for (const std::string& text : accepted) {
+    EXPECT_TRUE(accepts(**made, text)) << schema << "\naccepted: " << text;
+  }
+  for (const std::string& text : excluded) {
+    EXPECT_TRUE(accepts(**open, text)) << schema << "\nvalid: " << text;
+    EXPECT_FALSE(accepts(**made, text)) << schema << "\nexcluded: " << text;
+  }
+}
+
+TEST(JsonSchema, UndeclaredProperties) {
+  expect_declared(R"({"properties": {"a": {"properties": {"b": true}}}})",
+                  {R"({"a": {"b": 1}})", "{}", "[]"}, {R"({"c": 1})", R"({"a": {"d": 1}})"});
+  // Alternatives, references, items.
+  expect_declared(
+      R"({"anyOf": [{"$ref": "#/$defs/x"}, {"type": "array", "items": {"$ref": "#/$defs/x"}}],
+                      "$defs": {"x": {"type": "object", "properties": {"a": true}}}})",
+      {R"({"a": 1})", R"([{"a": 1}])"}, {R"({"b": 1})", R"([{"a": 1, "b": 2}])"});
+  expect_declared(R"({"type": "object", "allOf": [{"properties": {"a": true}}]})", {R"({"a": 1})"},
+                  {R"({"b": 1})"});
+  // What is said of other properties, or by other schemas.
+  for (
+      const char* schema :
+      {R"({"properties": {"a": true}, "additionalProperties": true})",
+       R"({"properties": {"a": true}, "patternProperties": {"^x": true}})",
+       R"({"properties": {"a": true}, "required": ["b"]})",
+       R"({"properties": {"a": true}, "minProperties": 2})",
+       R"({"allOf": [{"properties": {"a": true}}, {"properties": {"b": true}}]})",
+       R"({"$ref": "#/$defs/x", "properties": {"b": true}, "$defs": {"x": {"properties": {"a": true}}}})",
+       R"({"not": {"properties": {"a": {"const": 2}}, "required": ["a"]}})",
+       R"({"oneOf": [{"properties": {"a": {"type": "integer"}}}, {"type": "string"}]})",
+       R"({"if": {"properties": {"a": {"const": 1}}}, "then": {"properties": {"b": true}}})"}) {
+    expect_declared(schema, {R"({"a": 1, "b": 2})"}, {});
+  }
+  // No document without them.
+  expect_declared(R"({"enum": [{"b": 1}], "anyOf": [{"properties": {"a": true}}]})",
+                  {R"({"b": 1})"}, {});
+}
+
 TEST(JsonSchema, AnyDocument) {
   expect("{}", {"null", "[1, {\"a\": [true]}]", "\"\\u00e9\"", "-1.5e3", "{}", "[ ]", "{ }"},
          {"", "nul", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "01",

@@ -6,7 +6,6 @@
 // Ops are coarse, take a ragged batch of rows of many sequences at once, and know no model.
 // Pointers are device memory. The model checks shapes when it is loaded; ops do not check them. Ops
 // may use scratch memory of the Ops object, so only one call at a time is allowed per object.
-// use scratch memory that belongs to the Ops object; one call at a time for each Ops object.
 #ifndef CHIMERE_KERNELS_API_H_
 #define CHIMERE_KERNELS_API_H_
 
@@ -22,6 +21,7 @@
 #include "base/thread_pool.h"
 #include "kernels/activation.h"
 #include "kernels/routing.h"
+#include "kernels/state_space.h"
 #include "kernels/token_choice.h"
 #include "tensor/memory.h"
 #include "tensor/view.h"
@@ -238,6 +238,9 @@ struct AttentionShape {
   int rope_dims = 0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i +
                       ///  rope_dims / 2); 0: none
   float rope_base = 1e7F;
+  /// [rope_dims / 2] divisors of the frequencies, in host memory; nullptr: all 1. Needs
+  /// OptionalOp::kRopeFactors.
+  const float* rope_factors = nullptr;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
   bool gated = true;  ///< every head has an output gate, stored after its query
 
@@ -334,9 +337,25 @@ struct MoeOptions {
   float scale = 1;  ///< of the sum over all experts
 };
 
+/// Ops that an implementation may lack.
+enum class OptionalOp : uint8_t {
+  kAddBias,
+  kMultiply,
+  kGroupRmsNorm,
+  kRopeFactors,  ///< AttentionShape::rope_factors
+  kCausalConv,
+  kSsdScan,
+  kSelectiveScan,
+};
+/// The name of the member of Ops, for messages.
+const char* optional_op_name(OptionalOp op);
+
 class Ops {
  public:
   virtual ~Ops() = default;
+
+  /// Whether the op may be called; a model that needs it is refused at loading otherwise.
+  virtual bool supports(OptionalOp /*op*/) const { return false; }
 
   /// The memory of states, activations and placed weights: the host's unless an implementation
   /// overrides it.
@@ -407,6 +426,17 @@ class Ops {
   /// x *= factor, element by element. x [rows, n].
   virtual void scale(MatrixView x, float factor);
 
+  /// y += bias, row by row. y [rows, n]; bias [n]. OptionalOp::kAddBias.
+  virtual void add_bias(MatrixView y, const float* bias);
+
+  /// y *= x, element by element. x, y [rows, n]. OptionalOp::kMultiply.
+  virtual void multiply(ConstMatrixView x, MatrixView y);
+
+  /// rms_norm() of every `group` consecutive elements of a row. x, y [rows, n], n a multiple of
+  /// group; weight [n]; y may be x. OptionalOp::kGroupRmsNorm.
+  virtual void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                              MatrixView y);
+
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
   /// with f32 activations.
@@ -439,6 +469,33 @@ class Ops {
   virtual Operand gdn_mix(const BatchView& batch, const GdnShape& shape,
                           const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
                           ConstMatrixView beta, ConstMatrixView z, MatrixView out);
+
+  /// Causal depthwise convolution over time, then SiLU if the shape says so. x [rows, channels] in
+  /// place; weight f32 [channels, taps]; bias [channels], or nullptr: none. State: the last taps -
+  /// 1 inputs, oldest first, [taps - 1, channels]. Kept row: the input. OptionalOp::kCausalConv.
+  virtual void causal_conv(const BatchView& batch, const ConvShape& shape, const float* weight,
+                           const float* bias, RecurrentView state, MatrixView x);
+
+  /// State-space duality (Mamba 2, Dao and Gu 2024, arXiv:2405.21060), per head, with the B and C
+  /// of the head's group:
+  ///   dt = softplus(dt_raw + dt_bias), g = exp(dt a)
+  ///   S = g S + B ⊗ (dt x);  out = Cᵀ S + d x
+  /// xbc [rows, conv_dim()]: x heads, B groups, C groups; dt [rows, n_heads] raw; state [n_heads,
+  /// state_dim, head_dim]; kept row row_floats(); out [rows, inner()]. Prefill rows have the
+  /// arithmetic of decode rows. OptionalOp::kSsdScan.
+  virtual void ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& weights,
+                        ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
+                        MatrixView out);
+
+  /// Selective scan (Mamba, Gu and Dao 2023, arXiv:2312.00752), per channel:
+  ///   dt = softplus(dt_raw + dt_bias), S_n = exp(dt a_n) S_n + B_n (dt x);  out = Σ_n C_n S_n + d
+  ///   x
+  /// x, dt [rows, channels]; b, c [rows, state_dim]; state [channels / 16, state_dim, 16]; kept row
+  /// row_floats(); out [rows, channels]. Prefill rows have the arithmetic of decode rows.
+  /// OptionalOp::kSelectiveScan.
+  virtual void selective_scan(const BatchView& batch, const SelectiveShape& shape,
+                              const SelectiveWeights& weights, const SelectiveInputs& inputs,
+                              RecurrentView state, MatrixView out);
 
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;

@@ -5,8 +5,30 @@
 
 #include "kernels/api.h"
 #include "kernels/log_sum_exp.h"
+#include "kernels/ref/state_space.h"
+#include "kernels/ref/vector_ops.h"
 
 namespace chimere::kernels {
+
+const char* optional_op_name(OptionalOp op) {
+  switch (op) {
+    case OptionalOp::kAddBias:
+      return "add_bias";
+    case OptionalOp::kMultiply:
+      return "multiply";
+    case OptionalOp::kGroupRmsNorm:
+      return "group_rms_norm";
+    case OptionalOp::kRopeFactors:
+      return "rope_factors";
+    case OptionalOp::kCausalConv:
+      return "causal_conv";
+    case OptionalOp::kSsdScan:
+      return "ssd_scan";
+    case OptionalOp::kSelectiveScan:
+      return "selective_scan";
+  }
+  return "";
+}
 
 Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
 
@@ -59,6 +81,42 @@ void Ops::scale(MatrixView x, float factor) {
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t i = 0; i < x.cols; ++i) x.row(r)[i] *= factor;
   }
+}
+
+void Ops::add_bias(MatrixView y, const float* bias) {
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t i = 0; i < y.cols; ++i) y.row(r)[i] += bias[i];
+  }
+}
+
+void Ops::multiply(ConstMatrixView x, MatrixView y) {
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t i = 0; i < y.cols; ++i) y.row(r)[i] *= x.row(r)[i];
+  }
+}
+
+void Ops::group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                         MatrixView y) {
+  for (int64_t begin = 0; begin < x.cols; begin += group) {
+    ref::rms_norm({x.data + begin, x.rows, group, x.stride}, weight + begin, eps,
+                  {y.data + begin, y.rows, group, y.stride});
+  }
+}
+
+void Ops::causal_conv(const BatchView& batch, const ConvShape& shape, const float* weight,
+                      const float* bias, RecurrentView state, MatrixView x) {
+  ref::causal_conv(batch, shape, weight, bias, state, x);
+}
+
+void Ops::ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& weights,
+                   ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state, MatrixView out) {
+  ref::ssd_scan(batch, shape, weights, xbc, dt, state, out);
+}
+
+void Ops::selective_scan(const BatchView& batch, const SelectiveShape& shape,
+                         const SelectiveWeights& weights, const SelectiveInputs& inputs,
+                         RecurrentView state, MatrixView out) {
+  ref::selective_scan(batch, shape, weights, inputs, state, out);
 }
 
 void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state, MatrixView y) {

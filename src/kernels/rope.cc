@@ -45,11 +45,15 @@ std::vector<double> rope_frequencies(int dims, float base) {
   return frequencies;
 }
 
-void RopeTable::prepare(std::span<const int32_t> positions, int dims, float base) {
-  const bool same_angles = dims == dims_ && base == base_;
+void RopeTable::prepare(std::span<const int32_t> positions, int dims, float base,
+                        const float* factors) {
+  const std::span divisors(factors, factors == nullptr ? 0 : static_cast<size_t>(dims) / 2);
+  const bool same_angles = dims == dims_ && base == base_ && std::ranges::equal(divisors, factors_);
   if (same_angles && std::ranges::equal(positions, positions_)) return;
   if (!same_angles) {
     frequencies_ = rope_frequencies(dims, base);
+    for (size_t i = 0; i < divisors.size(); ++i) frequencies_[i] /= divisors[i];
+    factors_.assign(divisors.begin(), divisors.end());
     dims_ = dims;
     base_ = base;
   }

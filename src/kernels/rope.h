@@ -16,9 +16,11 @@ std::vector<double> rope_frequencies(int dims, float base);
 /// filled once per step.
 class RopeTable {
  public:
-  /// Angle i of position p is p · base^(-2 i / dims), i < dims / 2, computed in double; its cosine
-  /// and sine are rounded to f32. Does nothing if the table already holds these positions.
-  void prepare(std::span<const int32_t> positions, int dims, float base);
+  /// Angle i of position p is p · base^(-2 i / dims), i < dims / 2, divided by factors[i] if there
+  /// are any ([dims / 2], or nullptr), computed in double; its cosine and sine are rounded to f32.
+  /// Does nothing if the table already holds these positions.
+  void prepare(std::span<const int32_t> positions, int dims, float base,
+               const float* factors = nullptr);
 
   /// Of the row's position: [dims / 2] cosines, then [dims / 2] sines.
   const float* row(int64_t r) const { return values_.data() + r * dims_; }
@@ -26,6 +28,7 @@ class RopeTable {
  private:
   std::vector<int32_t> positions_;
   std::vector<double> frequencies_;
+  std::vector<float> factors_;
   std::vector<float> values_;
   int dims_ = 0;
   float base_ = 0;

@@ -60,7 +60,15 @@ Result<std::optional<std::vector<bool>>> Keys::flags(std::string_view key) const
 
 Result<int> Keys::head_dim(std::string_view key) const {
   CHIMERE_TRY(const int v, integer(key, 1, kMaxWidth));
-  if (v > kMaxHeadDim || v % kHeadDimUnit != 0) {
+  return checked_head_dim(key, v);
+}
+
+Result<int> Keys::head_dim_or(std::string_view key, int otherwise) const {
+  return has(key) ? head_dim(key) : checked_head_dim(key, otherwise);
+}
+
+Result<int> Keys::checked_head_dim(std::string_view key, int v) const {
+  if (v < 1 || v > kMaxHeadDim || v % kHeadDimUnit != 0) {
     return unsupported(name(key) + " is " + std::to_string(v) + "; heads have a multiple of " +
                        std::to_string(kHeadDimUnit) + " elements, at most " +
                        std::to_string(kMaxHeadDim));
@@ -75,6 +83,18 @@ Result<float> Keys::positive(std::string_view key) const {
     return invalid_data(name(key) + " is " + std::to_string(v) + "; it must be positive");
   }
   return f;
+}
+
+Result<float> Keys::positive_or(std::string_view key, float otherwise) const {
+  if (!has(key)) return otherwise;
+  return positive(key);
+}
+
+Result<float> Keys::multiplier_or(std::string_view key, float otherwise) const {
+  if (!has(key)) return otherwise;
+  CHIMERE_TRY(const double v, file_.get_float(name(key)));
+  if (v == 0) return otherwise;
+  return positive(key);
 }
 
 }  // namespace chimere::model

@@ -43,10 +43,18 @@ class Keys {
   Result<std::optional<std::vector<bool>>> flags(std::string_view key) const;
   /// Elements of an attention or state head.
   Result<int> head_dim(std::string_view key) const;
+  /// The same, or `otherwise` if the key is absent.
+  Result<int> head_dim_or(std::string_view key, int otherwise) const;
   Result<float> positive(std::string_view key) const;
+  /// The same, or `otherwise` if the key is absent.
+  Result<float> positive_or(std::string_view key, float otherwise) const;
+  /// The same for a multiplier: converters write 0 if the model has none, which is `otherwise`,
+  /// too.
+  Result<float> multiplier_or(std::string_view key, float otherwise) const;
 
  private:
   Result<int> checked(const std::string& what, int64_t value, int min, int max) const;
+  Result<int> checked_head_dim(std::string_view key, int value) const;
   Result<size_t> block_count() const;
 
   const gguf::Reader& file_;

@@ -123,7 +123,12 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
                                      .async_from = async_token,
                                      .async_token_from = buffers.chosen},
                                     pass.outputs(), [&] { pass.run(); }));
-  CHIMERE_CHECK_OK(interleaved);
+  if (!interleaved.ok()) {
+    // The launched steps still use the buffers.
+    for (size_t n = in_flight_.size() + 1; n > 0; --n) (void)ops_.wait_for_step();
+    in_flight_.clear();
+    return std::move(interleaved).error();
+  }
   chosen_for_.clear();
   for (const SequenceRows& rows : plan.sequences) {
     if (rows.choice) chosen_for_.push_back(rows.state);

@@ -33,7 +33,11 @@ Result<ModelSpec> read_model(const Keys& keys) {
   CHIMERE_TRY(model.n_embd, keys.integer("embedding_length", 1, kMaxWidth));
   CHIMERE_TRY(model.context_length,
               keys.integer("context_length", 1, std::numeric_limits<int32_t>::max()));
-  CHIMERE_TRY(model.norm_eps, keys.positive("attention.layer_norm_rms_epsilon"));
+  // Files of nemotron_h have the other key for the same norm.
+  const char* const eps = "attention.layer_norm_rms_epsilon";
+  const char* const other_eps = "attention.layer_norm_epsilon";
+  const bool other = !keys.has(eps) && keys.has(other_eps);
+  CHIMERE_TRY(model.norm_eps, keys.positive(other ? other_eps : eps));
   CHIMERE_CHECK_OK(check_rope_keys(keys.file(), keys.architecture(), model.context_length));
   CHIMERE_TRY(model.n_vocab, read_vocabulary_size(keys.file()));
   return model;

@@ -34,8 +34,9 @@ struct ModelSpec {
   float norm_eps = 0;
   float embedding_scale = 1;  ///< of embedding rows, and of vectors in their place
   float logit_scale = 1;
-  std::vector<LayerSpec> layers;  ///< without MTP heads
-  std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
+  std::string output_norm = "output_norm.weight";  ///< tensor of the norm before the head
+  std::vector<LayerSpec> layers;                   ///< without MTP heads
+  std::optional<MtpSpec> mtp;                      ///< in the blocks after the layers
   Pooling pooling = Pooling::kNone;
 
   int n_layers() const { return static_cast<int>(layers.size()); }

@@ -45,7 +45,7 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     mixes = true;
   }
   if (!mixes) return unsupported("the model has no layer with a mixer");
-  w.output_norm = binder.vector("output_norm.weight", model.n_embd);
+  w.output_norm = binder.vector(model.output_norm, model.n_embd);
   // A model without an output head of its own uses the embedding table.
   const bool tied = !binder.has("output.weight");
   if (model.pooling == Pooling::kNone || !tied) {
@@ -54,6 +54,9 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   }
   w.active_bytes = binder.active_bytes();
   if (model.pooling != Pooling::kNone) w.output = {};  // never read, even if the file has it
+  if (model.mtp && (model.embedding_scale != 1 || model.layers.back().residual_scale != 1)) {
+    return unsupported("MTP heads of a model that scales embeddings or residuals are unknown.");
+  }
   const int mtp_heads = model.mtp ? model.mtp->heads : 0;
   for (int i = 0; i < mtp_heads; ++i) {
     auto head =

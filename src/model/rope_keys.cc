@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "model/rope_scaling.h"
+
 namespace chimere::model {
 namespace {
 
@@ -24,49 +26,66 @@ std::optional<double> number(const Value& value) {
       value);
 }
 
-bool any(const Value& /*value*/, int64_t /*context_length*/) { return true; }
+/// What decides with a key's value whether it is accepted.
+struct RopeContext {
+  int64_t length = 0;  ///< the model's
+  bool yarn = false;   ///< "scaling.type"
+};
+
+bool any(const Value& /*value*/, const RopeContext& /*context*/) { return true; }
 
 /// Converters write 0 or 1 where positions are not scaled.
-bool no_factor(const Value& value, int64_t /*context_length*/) {
+bool divisor(const Value& value, const RopeContext& /*context*/) {
   const auto factor = number(value);
-  return factor == 0 || factor == 1;
+  return factor && (*factor == 0 || (*factor >= kMinRopeDivisor && *factor <= kMaxRopeDivisor));
 }
 
-bool one(const Value& value, int64_t /*context_length*/) { return number(value) == 1; }
+bool one(const Value& value, const RopeContext& /*context*/) { return number(value) == 1; }
 
-bool zero(const Value& value, int64_t /*context_length*/) { return number(value) == 0; }
+bool zero(const Value& value, const RopeContext& /*context*/) { return number(value) == 0; }
 
-/// "linear" multiplies positions by a factor that has a key of its own.
-bool no_scaling(const Value& value, int64_t /*context_length*/) {
+/// How much of YaRN is applied: all or nothing.
+bool extrapolation(const Value& value, const RopeContext& context) {
+  return number(value) == (context.yarn ? 1 : 0);
+}
+
+bool turns(const Value& value, const RopeContext& context) {
+  const auto n = number(value);
+  return context.yarn && n && *n > 0 && *n <= kMaxRopeDivisor;
+}
+
+bool known_scaling(const Value& value, const RopeContext& /*context*/) {
   const auto* type = std::get_if<std::string>(&value);
-  return type != nullptr && (*type == "none" || *type == "linear");
+  return type != nullptr && (*type == "none" || *type == "linear" || *type == "yarn");
 }
 
 /// The context before scaling: where the model's own is no longer, nothing was scaled.
-bool whole_context(const Value& value, int64_t context_length) {
+bool original_context(const Value& value, const RopeContext& context) {
   const auto original = number(value);
-  return original && *original >= static_cast<double>(context_length);
+  return original && (context.yarn || *original >= static_cast<double>(context.length));
 }
 
 struct RopeKey {
   std::string_view name;  ///< behind "<architecture>.rope."
-  bool (*accepted)(const Value& value, int64_t context_length);
+  bool (*accepted)(const Value& value, const RopeContext& context);
 };
 
 constexpr RopeKey kRopeKeys[] = {
-    // Read by read_attention().
+    // Read by read_attention(), and "scaling." by read_rope_scaling().
     {"dimension_count", any},
     {"freq_base", any},
     // Which part of a head follows which axis of an image. A text's positions are the same on all.
     {"dimension_sections", any},
-    {"scaling.type", no_scaling},
-    {"scaling.factor", no_factor},
-    {"scale_linear", no_factor},  // the former name of scaling.factor
+    {"scaling.type", known_scaling},
+    {"scaling.factor", divisor},
+    {"scale_linear", divisor},  // the former name of scaling.factor
     {"scaling.attn_factor", one},
     {"scaling.yarn_attn_factor", one},
-    {"scaling.yarn_ext_factor", zero},
+    {"scaling.yarn_ext_factor", extrapolation},
+    {"scaling.yarn_beta_fast", turns},
+    {"scaling.yarn_beta_slow", turns},
     {"scaling.yarn_log_multiplier", zero},
-    {"scaling.original_context_length", whole_context},
+    {"scaling.original_context_length", original_context},
     {"scaling.finetuned", any},  // says how the model was trained
 };
 
@@ -86,12 +105,17 @@ std::string shown(const Value& value) {
 Status check_rope_keys(const gguf::Reader& file, std::string_view architecture,
                        int64_t context_length) {
   const std::string prefix = std::string(architecture) + ".rope.";
+  RopeContext context = {.length = context_length};
+  if (const Value* type = file.find(prefix + "scaling.type"); type != nullptr) {
+    const auto* name = std::get_if<std::string>(type);
+    context.yarn = name != nullptr && *name == "yarn";
+  }
   for (const std::string& key : file.keys()) {
     if (!key.starts_with(prefix)) continue;
     const auto* const known =
         std::ranges::find(kRopeKeys, std::string_view(key).substr(prefix.size()), &RopeKey::name);
     const Value& value = *file.find(key);
-    if (known != std::end(kRopeKeys) && known->accepted(value, context_length)) continue;
+    if (known != std::end(kRopeKeys) && known->accepted(value, context)) continue;
     return unsupported(key + " = " + shown(value) +
                        " is not implemented; the model's answers would be wrong without it, so use "
                        "a file that was converted without it");

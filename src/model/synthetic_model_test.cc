@@ -16,12 +16,18 @@
 #include "kernels/api.h"
 #include "kernels/cpu/isa.h"
 #include "model/model.h"
+#include "support/model_runner.h"
 #include "support/plain_synthetic.h"
 
 namespace chimere::model {
 namespace {
 
+using test::answer;
+using test::rows_of;
+using test::run;
+using test::Runner;
 using test::TinyModel;
+using test::values;
 using testing::HasSubstr;
 
 constexpr int kVocabulary = 40;
@@ -34,90 +40,12 @@ TinyModel synthetic_shape(uint64_t seed) {
   return m;
 }
 
-/// A model in memory.
-struct Runner {
-  std::vector<uint8_t> bytes;
-  std::unique_ptr<gguf::Reader> file;
-  ThreadPool pool{2};
-  std::unique_ptr<kernels::Ops> ops;
-  std::unique_ptr<Model> model;
-  Error error;
-
-  Runner(std::vector<uint8_t> file_bytes, std::unique_ptr<kernels::Ops> with,
-         const ModelOptions& options = {})
-      : bytes(std::move(file_bytes)), ops(std::move(with)) {
-    file = gguf::Reader::from_bytes(bytes.data(), bytes.size()).value();
-    load(options);
-  }
-  /// On the CPU.
-  explicit Runner(std::vector<uint8_t> file_bytes, kernels::CpuIsa isa = kernels::best_cpu_isa(),
-                  const ModelOptions& options = {})
-      : bytes(std::move(file_bytes)) {
-    ops = kernels::make_cpu_ops(pool, isa);
-    file = gguf::Reader::from_bytes(bytes.data(), bytes.size()).value();
-    load(options);
-  }
-
-  void load(const ModelOptions& options) {
-    auto loaded = test::load_any_model(*file, *ops, options);
-    if (loaded.ok()) {
-      model = std::move(loaded).value();
-    } else {
-      error = loaded.error();
-    }
-  }
-};
-
 std::vector<uint8_t> bytes_of(const TinyModel& m,
                               const std::function<void(gguf::Writer&)>& change = {}) {
   auto writer = test::make_synthetic_model(m);
   EXPECT_TRUE(writer.ok()) << writer.error().message;
   if (change) change(*writer);
   return writer->bytes();
-}
-
-SequenceRows rows_of(state::SequenceState& state, const std::vector<int32_t>& tokens,
-                     RowClass row_class) {
-  SequenceRows rows;
-  rows.state = &state;
-  rows.row_class = row_class;
-  rows.tokens = tokens;
-  if (row_class == RowClass::kPrefill) rows.chunks = {static_cast<int32_t>(tokens.size())};
-  for (size_t i = 0; i < tokens.size(); ++i) rows.logits_of.push_back(static_cast<int32_t>(i));
-  return rows;
-}
-
-std::vector<float> values(const Result<StepResult>& result) {
-  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
-  if (!result.ok()) return {};
-  const ConstMatrixView& m = result->logits;
-  std::vector<float> v;
-  for (int64_t r = 0; r < m.rows; ++r) v.insert(v.end(), m.row(r), m.row(r) + m.cols);
-  return v;
-}
-
-std::vector<float> run(const Runner& runner, state::SequenceState& state,
-                       const std::vector<int32_t>& tokens, RowClass row_class) {
-  return values(runner.model->forward({{rows_of(state, tokens, row_class)}}));
-}
-
-std::vector<int32_t> random_tokens(std::mt19937& rng, size_t n) {
-  std::vector<int32_t> tokens(n);
-  for (int32_t& t : tokens) t = static_cast<int32_t>(rng() % kVocabulary);
-  return tokens;
-}
-
-/// A prompt as one chunk, then decode rows in steps of one and of several; all logits.
-std::vector<float> answer(const Runner& runner, const std::vector<int32_t>& prompt,
-                          const std::vector<int32_t>& continuation) {
-  const auto state = runner.model->states().create_sequence();
-  std::vector<float> all = run(runner, *state, prompt, RowClass::kPrefill);
-  const auto append = [&](const std::vector<float>& more) {
-    all.insert(all.end(), more.begin(), more.end());
-  };
-  append(run(runner, *state, {continuation[0]}, RowClass::kDecode));
-  append(run(runner, *state, {continuation.begin() + 1, continuation.end()}, RowClass::kDecode));
-  return all;
 }
 
 TEST(SyntheticModel, LogitsAreThoseOfAPlainComputation) {
@@ -130,8 +58,8 @@ TEST(SyntheticModel, LogitsAreThoseOfAPlainComputation) {
     const Runner ref(bytes_of(m), kernels::make_ref_ops(),
                      {.cache_k = DType::kF32, .cache_v = DType::kF32});
     ASSERT_NE(ref.model, nullptr) << ref.error.message;
-    const auto prompt = random_tokens(rng, 20);
-    const auto continuation = random_tokens(rng, 5);
+    const auto prompt = test::random_tokens(rng, kVocabulary, 20);
+    const auto continuation = test::random_tokens(rng, kVocabulary, 5);
     const std::vector<float> got = answer(ref, prompt, continuation);
     test::PlainSynthetic plain(*ref.file, m);
     std::vector<double> want;
@@ -160,8 +88,8 @@ TEST(SyntheticModel, CpuHasTheBitsOfTheOracle) {
     const auto bytes = bytes_of(m);
     const Runner ref(bytes, kernels::make_ref_ops());
     ASSERT_NE(ref.model, nullptr) << ref.error.message;
-    const auto prompt = random_tokens(rng, 1 + rng() % 40);
-    const auto continuation = random_tokens(rng, 4);
+    const auto prompt = test::random_tokens(rng, kVocabulary, 1 + rng() % 40);
+    const auto continuation = test::random_tokens(rng, kVocabulary, 4);
     const std::vector<float> want = answer(ref, prompt, continuation);
     for (const kernels::CpuIsa isa : kernels::usable_cpu_isas()) {
       const Runner cpu(bytes, isa);
@@ -180,8 +108,8 @@ TEST(SyntheticModel, ARowHasTheSameBitsInAnyBatch) {
   const Runner runner(bytes_of(m));
   ASSERT_NE(runner.model, nullptr) << runner.error.message;
   state::StateStore& states = runner.model->states();
-  const auto prompt = random_tokens(rng, 30);
-  const auto other = random_tokens(rng, 3);
+  const auto prompt = test::random_tokens(rng, kVocabulary, 30);
+  const auto other = test::random_tokens(rng, kVocabulary, 3);
   const auto a = states.create_sequence();
   const auto b = states.create_sequence();
   const std::vector<float> of_a = run(runner, *a, prompt, RowClass::kPrefill);
@@ -215,8 +143,8 @@ TEST(SyntheticModel, ForksCheckpointsAndBlobsContinueWithTheSameBits) {
   const Runner runner(bytes_of(synthetic_shape(seed)));
   ASSERT_NE(runner.model, nullptr) << runner.error.message;
   state::StateStore& states = runner.model->states();
-  const auto prompt = random_tokens(rng, 70);
-  const auto continuation = random_tokens(rng, 3);
+  const auto prompt = test::random_tokens(rng, kVocabulary, 70);
+  const auto continuation = test::random_tokens(rng, kVocabulary, 3);
   const auto a = states.create_sequence();
   for (const int32_t t : prompt) run(runner, *a, {t}, RowClass::kDecode);
   const auto blob = a->checkpoint().to_blob();
@@ -225,7 +153,7 @@ TEST(SyntheticModel, ForksCheckpointsAndBlobsContinueWithTheSameBits) {
   const auto b = states.from_blob(blob);
   ASSERT_TRUE(b.ok()) << b.error().message;
   // Rows that are taken back leave no trace.
-  SequenceRows tried = rows_of(**b, random_tokens(rng, 4), RowClass::kDecode);
+  SequenceRows tried = rows_of(**b, test::random_tokens(rng, kVocabulary, 4), RowClass::kDecode);
   tried.revocable = true;
   ASSERT_TRUE(runner.model->forward({{tried}}).ok());
   ASSERT_TRUE((*b)->commit(0).ok());

@@ -39,6 +39,8 @@ class WeightBinder {
   /// that interleave what ops read separately. See take_copies().
   WeightView gathered(const std::string& name, int64_t n_all, int64_t n_in,
                       std::span<const int64_t> rows);
+  /// Adds a problem of values, which finish() reports.
+  void add_problem(std::string what) { problems_.push_back(std::move(what)); }
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
   /// Bytes that one token reads of everything bound so far.

@@ -160,7 +160,6 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
                  .with = R"("logprobs": true)"},
                 &read_top_logprobs),
     template_kwargs_field<ChatRequest>(),
-    response_format_field(),
     Chat::other({.name = "modalities",
                  .help = "the models generate text only",
                  .type_text = "`[\"text\"]`",

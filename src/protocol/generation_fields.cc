@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/output_format.h"
+
 namespace chimere::protocol {
 namespace {
 
@@ -149,6 +151,7 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
          .valid = R"([[], ["a", "b"]])",
          .invalid = R"(["a", [1], ["1", "2", "3", "4", "5", "6", "7", "8", "9"]])"},
         &read_engram),
+    Generation::include<kOutputFormatType>(),
     Generation::boolean<&GenerationFields::stream>(
         {.name = "stream",
          .help = "The generation is sent as [server-sent events](serving.md#streams)",

@@ -25,9 +25,22 @@ struct RequestLimits {
   int64_t tools = 1024;
   int64_t tool_calls = 1024;  ///< per message
   int64_t top_logprobs = 20;
-  int64_t embeddings = 2048;   ///< texts per request
+  int64_t embeddings = 2048;  ///< texts per request
+  int64_t output_choices = 10'000;
   int64_t engrams = 8;         ///< engram tables per request
   int64_t engram_texts = 256;  ///< texts per write
+};
+
+/// What the output must be; that of a chat without its reasoning.
+struct OutputFormat {
+  enum class Kind { kText, kJsonObject, kJsonSchema, kRegex, kGrammar, kChoice };
+  Kind kind = Kind::kText;
+  std::string text;                  ///< the schema (JSON), regular expression or grammar (GBNF)
+  std::vector<std::string> choices;  ///< of kChoice
+  std::string name;                  ///< of the schema; may be empty
+  std::string description;           ///< of the schema; may be empty
+  bool strict = false;
+  std::string field;  ///< the field that says it
 };
 
 /// The fields that chat and completion requests share.
@@ -41,6 +54,7 @@ struct GenerationFields {
   /// The field that limits the tokens of the generation, and its value; empty name: no limit was
   /// given.
   std::pair<std::string, int64_t> max_tokens;
+  OutputFormat format;
   int64_t n = 1;
   int64_t logprobs = -1;  ///< -1: none, 0: the chosen token's, N: also the N most likely
   bool stream = false;
@@ -77,23 +91,12 @@ struct ToolChoice {
   std::string name;  ///< of the tool, if the kind is kNamed
 };
 
-/// What the content must be.
-struct ResponseFormat {
-  enum class Kind { kText, kJsonObject, kJsonSchema };
-  Kind kind = Kind::kText;
-  std::string name;         ///< of the schema; may be empty
-  std::string description;  ///< of the schema; may be empty
-  std::string schema;       ///< JSON text of kJsonSchema
-  bool strict = false;
-};
-
 struct ChatRequest : GenerationFields {
   std::vector<ChatMessage> messages;  ///< at least one
   std::string template_kwargs;        ///< a JSON object, or empty
   std::vector<Tool> tools;
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
-  ResponseFormat response_format;
 };
 
 using Prompt = std::variant<std::string, std::vector<int32_t>>;

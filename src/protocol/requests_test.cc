@@ -190,14 +190,53 @@ TEST(ChatRequest, Tools) {
 TEST(ChatRequest, ResponseFormat) {
   ChatRequest r;
   ASSERT_FALSE(chat(R"("response_format":{"type":"json_object"})", r));
-  EXPECT_EQ(r.response_format.kind, ResponseFormat::Kind::kJsonObject);
+  EXPECT_EQ(r.format.kind, OutputFormat::Kind::kJsonObject);
   ASSERT_FALSE(chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n",)"
                     R"("strict":true,"schema":{"b":1,"a":[{}]}}})",
                     r));
-  EXPECT_EQ(r.response_format.kind, ResponseFormat::Kind::kJsonSchema);
-  EXPECT_EQ(r.response_format.schema, R"({"b":1,"a":[{}]})");
-  EXPECT_EQ(r.response_format.name, "n");
-  EXPECT_TRUE(r.response_format.strict);
+  EXPECT_EQ(r.format.kind, OutputFormat::Kind::kJsonSchema);
+  EXPECT_EQ(r.format.text, R"({"b":1,"a":[{}]})");
+  EXPECT_EQ(r.format.name, "n");
+  EXPECT_TRUE(r.format.strict);
+}
+
+TEST(ChatRequest, FormatsOfOtherServers) {
+  using Kind = OutputFormat::Kind;
+  struct Case {
+    const char* body;
+    Kind kind;
+    const char* text;
+    const char* field;
+  };
+  for (const Case& c : {
+           Case{R"("grammar":"root ::= \"a\"")", Kind::kGrammar, R"(root ::= "a")", "grammar"},
+           {R"("grammar":"")", Kind::kText, "", ""},
+           {R"("json_schema":{"type":"null"})", Kind::kJsonSchema, R"({"type":"null"})",
+            "json_schema"},
+           {R"("response_format":{"type":"json_object","schema":{"a":1}})", Kind::kJsonSchema,
+            R"({"a":1})", "response_format"},
+           {R"("structured_outputs":{"regex":"a+"})", Kind::kRegex, "a+",
+            "structured_outputs.regex"},
+           {R"("structured_outputs":{"json":"{}"})", Kind::kJsonSchema, "{}",
+            "structured_outputs.json"},
+           {R"("structured_outputs":{"json_object":true})", Kind::kJsonObject, "",
+            "structured_outputs.json_object"},
+           {R"("structured_outputs":{"json_object":false},"response_format":{"type":"text"})",
+            Kind::kText, "", "response_format"},
+           {R"("guided_choice":["x","y"])", Kind::kChoice, "", "guided_choice"},
+       }) {
+    ChatRequest r;
+    const auto error = chat(c.body, r);
+    ASSERT_FALSE(error) << error->message;
+    EXPECT_EQ(r.format.kind, c.kind) << c.body;
+    EXPECT_EQ(r.format.text, c.text);
+    EXPECT_EQ(r.format.field, c.field);
+    EXPECT_EQ(r.format.choices.size(), c.kind == Kind::kChoice ? 2U : 0U);
+  }
+  EXPECT_EQ(refused(R"("grammar":"a","guided_regex":"b")"), "guided_regex");
+  EXPECT_EQ(refused(R"("structured_outputs":{"regex":"a","choice":["b"]})"),
+            "structured_outputs.choice");
+  EXPECT_EQ(refused(R"("response_format":{"type":"text","schema":{}})"), "response_format.schema");
 }
 
 TEST(ChatRequest, SchemasMayBeNestedDeeply) {
@@ -211,7 +250,7 @@ TEST(ChatRequest, SchemasMayBeNestedDeeply) {
   const auto error = chat(
       R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + schema + "}}", r);
   ASSERT_FALSE(error) << error->message;
-  EXPECT_EQ(r.response_format.schema, schema);
+  EXPECT_EQ(r.format.text, schema);
 }
 
 TEST(ChatRequest, CallsAndTheirResults) {

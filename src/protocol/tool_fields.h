@@ -1,4 +1,4 @@
-// The fields of tools, their calls and the format of the content. Internal to the module.
+// The fields of tools and their calls. Internal to the module.
 #ifndef CHIMERE_PROTOCOL_TOOL_FIELDS_H_
 #define CHIMERE_PROTOCOL_TOOL_FIELDS_H_
 
@@ -13,10 +13,6 @@ void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits&
                      ChatMessage& out);
 void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                       ChatRequest& out);
-void read_response_format(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
-                          ChatRequest& out);
-
-extern const ObjectType<ResponseFormat> kResponseFormatType;
 
 /// Names that occur twice; a choice of a tool that does not exist.
 void check_tools(Fields& fields, const ChatRequest& request);
@@ -54,21 +50,6 @@ constexpr Field<ChatRequest> tool_choice_field() {
        .invalid = R"(["any", 1, [], {}, {"type": "function", "function": {"name": "g"}}])",
        .with = R"("tools": [{"type": "function", "function": {"name": "f"}}])"},
       &read_tool_choice);
-}
-
-constexpr Field<ChatRequest> response_format_field() {
-  return FieldsOf<ChatRequest>::other(
-      {.name = "response_format",
-       .help = "Form of the content: [text, an object in JSON, or a document that is valid under a "
-               "JSON Schema](serving.md#structured-output)",
-       .default_value = "`{\"type\": \"text\"}`",
-       .type_text = "object",
-       .valid = R"([{"type": "text"}, {"type": "json_object"},
-           {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": true}}])",
-       .invalid = R"([1, [], {}, {"type": "xml"}, {"type": "json_schema"},
-           {"type": "json_schema", "json_schema": {"name": "n", "schema": 1}}])",
-       .members = &describe<kResponseFormatType>},
-      &read_response_format);
 }
 
 }  // namespace chimere::protocol

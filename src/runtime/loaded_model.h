@@ -12,11 +12,17 @@
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "runtime/memory_budget.h"
+#include "text/prompt_template.h"
 #include "text/tokenizer.h"
 
 namespace chimere::runtime {
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
+
+/// The tokenizer must outlive the result. Errors: kUnsupported (the file has no chat template),
+/// those of text::PromptTemplate::create().
+Result<text::PromptTemplate> load_prompt_template(const gguf::Reader& file,
+                                                  const text::Tokenizer& tokenizer);
 
 /// The transfer of the weights to a GPU, including packing.
 struct Upload {

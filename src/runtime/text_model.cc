@@ -93,16 +93,19 @@ Status TextModel::start() {
   };
   options.max_queue = static_cast<int32_t>(settings_.get(settings::kMaxQueue));
   options.cache = prefix_cache_options(settings_, *loaded_.file, [](const std::string&) {});
-  chat_ = ChatPrompt::create(*loaded_.file, *loaded_.tokenizer);
+  prompt_template_ = load_prompt_template(*loaded_.file, *loaded_.tokenizer);
   CHIMERE_TRY(service_, engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
   return {};
 }
 
-Result<ChatPrompt::Rendered> TextModel::chat(std::span<const ChatMessage> messages,
+Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ConversationMessage> messages,
                                              const Settings& settings) const {
-  if (!chat_->ok()) return chat_->error();
-  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(settings));
-  return (*chat_)->render(messages, reasoning.wanted);
+  if (!prompt_template_->ok()) return prompt_template_->error();
+  CHIMERE_CHECK_OK(reasoning_from(settings));
+  CHIMERE_TRY(
+      const text::RenderedChat chat,
+      (*prompt_template_)->render(messages, {}, {.reasoning = settings.get(settings::kReasoning)}));
+  return text::encode_chat(*loaded_.tokenizer, chat);
 }
 
 Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& settings,

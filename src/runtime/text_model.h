@@ -15,7 +15,6 @@
 #include "base/settings.h"
 #include "engine/service.h"
 #include "gguf/reader.h"
-#include "runtime/chat_prompt.h"
 #include "runtime/load_observer.h"
 #include "runtime/loaded_model.h"
 #include "runtime/request.h"
@@ -50,9 +49,10 @@ class TextModel {
   /// Most tokens of a sequence.
   int64_t context() const { return service_->context(); }
 
-  /// The prompt of a conversation. --reasoning of `settings` decides whether the template asks for
-  /// reasoning. Errors: those of ChatPrompt.
-  Result<ChatPrompt::Rendered> chat(std::span<const ChatMessage> messages,
+  /// The prompt of a conversation with the header of the assistant's turn. --reasoning of
+  /// `settings` decides whether the template asks for reasoning. Errors: those of
+  /// load_prompt_template() and PromptTemplate::render().
+  Result<std::vector<int32_t>> chat(std::span<const text::ConversationMessage> messages,
                                     const Settings& settings) const;
 
   /// Adds tokens to the sequence until the generation ends, and returns how it ended. `on_token` is
@@ -79,7 +79,7 @@ class TextModel {
   Settings settings_;
   LoadedModel loaded_;
   RequestFactory requests_;
-  std::optional<Result<ChatPrompt>> chat_;
+  std::optional<Result<text::PromptTemplate>> prompt_template_;
   std::mutex mutex_;
   std::shared_ptr<state::WeightsHash> weights_;  ///< nullptr before its first use
   std::unique_ptr<engine::EngineService> service_;

@@ -39,10 +39,10 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
   const test::FakeTokenizer tokenizer;
   const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
   for (const char* source : kTemplates) {
-    auto parsed = text::ChatTemplate::create(source);
+    auto parsed = text::PromptTemplate::create(tokenizer, source);
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     ServedModel model{.tokenizer = tokenizer, .service = *service};
-    model.chat_template = *std::move(parsed);
+    model.prompt_template = *std::move(parsed);
     std::vector<protocol::ChatMessage> messages = {{"system", random_text(random), "", ""},
                                                    {"user", random_text(random), "", ""}};
     NextTurn turn(model, {.messages = messages});
@@ -77,9 +77,9 @@ TEST(NextTurn, AfterCalls) {
       "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
       "<call>{{ c.function | tojson }}</call>{% endfor %}{% endfor %}";
   ServedModel model{.tokenizer = tokenizer, .service = *service};
-  model.chat_template = text::ChatTemplate::create(source).value();
-  model.tool_format = text::ToolFormat::of(*model.chat_template, source, {});
-  ASSERT_TRUE(model.tool_format.rendering.calls);
+  model.prompt_template = text::PromptTemplate::create(tokenizer, source);
+  ASSERT_TRUE(model.prompt_template.ok());
+  ASSERT_TRUE(model.prompt_template->tool_format().rendering.calls);
   const std::vector<protocol::ChatMessage> messages = {{"user", "a", "", ""}};
   const NextTurn turn(model, {.messages = messages});
   protocol::Choice answer;
@@ -105,7 +105,8 @@ TEST(NextTurn, AnUnusableTemplateHasNone) {
   ServedModel model{.tokenizer = tokenizer, .service = *service};
   NextTurn none(model, {.messages = {{"user", "a", "", ""}}});
   EXPECT_TRUE(none.prefixes("b", "").empty());
-  model.chat_template = text::ChatTemplate::create("{{ messages | length }}").value();
+  model.prompt_template = text::PromptTemplate::create(tokenizer, "{{ messages | length }}");
+  ASSERT_TRUE(model.prompt_template.ok());
   NextTurn without_content(model, {.messages = {{"user", "a", "", ""}}});
   EXPECT_TRUE(without_content.prefixes("b", "").empty());
 }

@@ -30,36 +30,66 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request)
   if (request.tool_choice.kind == Kind::kNamed) out.choice = Choice::kNamed;
   out.named = request.tool_choice.name;
   out.parallel = request.parallel_tool_calls;
-  const protocol::ResponseFormat& format = request.response_format;
-  if (format.kind == protocol::ResponseFormat::Kind::kJsonObject) out.content_schema = kJsonObject;
-  if (format.kind == protocol::ResponseFormat::Kind::kJsonSchema) {
-    out.content_schema = format.schema;
-  }
+  using FormatKind = protocol::OutputFormat::Kind;
+  if (request.format.kind == FormatKind::kJsonObject) out.content_schema = kJsonObject;
+  if (request.format.kind == FormatKind::kJsonSchema) out.content_schema = request.format.text;
   return out;
 }
 
 }  // namespace
 
+std::optional<constraints::ConstraintSpec> format_constraint(const protocol::OutputFormat& format) {
+  using Kind = protocol::OutputFormat::Kind;
+  constraints::ConstraintSpec out;
+  switch (format.kind) {
+    case Kind::kText:
+      return std::nullopt;
+    case Kind::kJsonObject:
+      out.content = constraints::JsonObjectSpec{};
+      break;
+    case Kind::kJsonSchema:
+      out.content = constraints::JsonSchemaSpec{format.text};
+      break;
+    case Kind::kRegex:
+      out.content = constraints::RegexSpec{format.text};
+      break;
+    case Kind::kGrammar:
+      out.content = constraints::GbnfSpec{format.text};
+      break;
+    case Kind::kChoice:
+      out.content = constraints::ChoicesSpec{format.choices};
+      break;
+  }
+  return out;
+}
+
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     const ServedModel& model, const protocol::ChatRequest& request,
     protocol::ReasoningSplitter::Start start) {
   using Start = protocol::ReasoningSplitter::Start;
-  using FormatKind = protocol::ResponseFormat::Kind;
+  using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;
   constraints::ConstraintSpec spec;
   if (tools) {
-    CHIMERE_TRY(spec, constraints::tool_calls_constraint(
-                          model.tool_format, tool_calls_spec(request), model.tokenizer));
-  } else if (request.response_format.kind == FormatKind::kJsonObject) {
-    spec.content = constraints::JsonObjectSpec{};
-  } else if (request.response_format.kind == FormatKind::kJsonSchema) {
-    spec.content = constraints::JsonSchemaSpec{request.response_format.schema};
+    const FormatKind format = request.format.kind;
+    if (format != FormatKind::kText && format != FormatKind::kJsonObject &&
+        format != FormatKind::kJsonSchema) {
+      return unsupported("'" + request.format.field +
+                         "' and 'tools' cannot be combined; beside calls, the content can be text "
+                         "or JSON.");
+    }
+    CHIMERE_TRY(spec,
+                constraints::tool_calls_constraint(model.prompt_template->tool_format(),
+                                                   tool_calls_spec(request), model.tokenizer));
   } else {
-    return std::optional<constraints::ConstraintSpec>();
+    auto plain = format_constraint(request.format);
+    if (!plain) return plain;
+    spec = *std::move(plain);
   }
   // gpt-oss's reasoning is a part of the constraint on its messages.
-  const bool channels = tools && model.tool_format.style == text::ToolFormat::Style::kHarmony;
+  const bool channels =
+      tools && model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony;
   const bool may_think =
       start == Start::kThinking ||
       (start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");

@@ -1,4 +1,4 @@
-// What a chat request asks of the text of its generations.
+// What a request asks of the text of its generations.
 #ifndef CHIMERE_SERVING_OUTPUT_CONSTRAINT_H_
 #define CHIMERE_SERVING_OUTPUT_CONSTRAINT_H_
 
@@ -12,9 +12,12 @@
 
 namespace chimere::serving {
 
-/// The constraint that follows from `tools`, `tool_choice`, `parallel_tool_calls` and
-/// `response_format`; absent: any text will do. `start`: how the prompt ends. Errors: those of
-/// constraints::tool_calls_constraint().
+/// The constraint of a format; absent: any text will do.
+std::optional<constraints::ConstraintSpec> format_constraint(const protocol::OutputFormat& format);
+
+/// The constraint that follows from a chat's `tools`, `tool_choice`, `parallel_tool_calls` and
+/// format; absent: any text will do. `start`: how the prompt ends. Errors: kUnsupported (tools
+/// together with a format that is not JSON), those of constraints::tool_calls_constraint().
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     const ServedModel& model, const protocol::ChatRequest& request,
     protocol::ReasoningSplitter::Start start);

@@ -19,8 +19,8 @@
 #include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
 #include "text/chat_template.h"
+#include "text/prompt_template.h"
 #include "text/tokenizer.h"
-#include "text/tool_format.h"
 
 namespace chimere::serving {
 
@@ -45,10 +45,8 @@ struct ServedModel {
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
   std::optional<ServedEmbedder> embedder = std::nullopt;
-  std::optional<text::ChatTemplate> chat_template = std::nullopt;
-  std::string template_source = {};
-  text::ToolFormat tool_format = {};  ///< of the template
-  Settings defaults = {};             ///< values of sampling fields that requests omit
+  Result<text::PromptTemplate> prompt_template = unsupported("The model has no chat template.");
+  Settings defaults = {};  ///< values of sampling fields that requests omit
   /// Builds an engine request for `owner` with the sampling and max_tokens of the settings and the
   /// owner's engram tables of these names. Any thread. Errors: kInvalidArgument, kNotFound (an
   /// unknown table), kUnsupported.
@@ -71,9 +69,7 @@ struct ServedModel {
 struct ChatInput {
   std::vector<protocol::ChatMessage> messages;
   std::vector<protocol::Tool> tools = {};
-  /// The value of --reasoning, passed as the template's `enable_thinking` unless `template_kwargs`
-  /// sets it.
-  std::string reasoning = "auto";
+  std::string reasoning = "auto";    ///< a value of --reasoning
   std::string template_kwargs = {};  ///< a JSON object, or empty
 };
 
@@ -82,8 +78,8 @@ struct ChatPrompt {
   protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
 };
 
-/// Renders messages and tools with the chat template. Errors: kUnsupported (the model has no
-/// template), kInvalidArgument (a tool's schema is nested too deeply), those of the template.
+/// Renders messages and tools with the chat template. Errors: that of ServedModel::prompt_template,
+/// those of text::PromptTemplate::render().
 Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input);
 /// The same as the tokens of a prompt.
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input);

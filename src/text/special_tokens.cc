@@ -12,7 +12,7 @@ bool inside(TextRange match, std::span<const TextRange> ranges) {
 }
 
 /// Also of U+2581, which SentencePiece writes for a space.
-bool is_white_space(std::string_view text) {
+bool is_only_white_space(std::string_view text) {
   constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
   while (!text.empty()) {
     const bool mark = text.starts_with(kSpaceMark);
@@ -52,7 +52,7 @@ void SpecialTokens::add(std::string_view text, int32_t id, TokenType type) {
   }
   nodes_[node].id = id;
   if (type == TokenType::kUserDefined) {
-    nodes_[node].kind = is_white_space(text) ? Kind::kWhiteSpace : Kind::kUserDefined;
+    nodes_[node].kind = is_only_white_space(text) ? Kind::kWhiteSpace : Kind::kUserDefined;
   } else {
     nodes_[node].kind = Kind::kControl;
   }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -117,11 +118,10 @@ const Tokens kTokens = {3, 60, 17, 17, 0, 42, 8, 31, 5, 5, 12};
 
 TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
   const Tokens tokens = {3, 60, 17, 17};
-  const std::pair<const char*, DType> kinds[] = {{"qwen35moe", DType::kQ8_0},
-                                                 {"qwen35", DType::kF32},
-                                                 {"qwen3next", DType::kQ5_1},
-                                                 {test::kSynthetic, DType::kF32},
-                                                 {test::kSynthetic, DType::kQ8_0}};
+  const std::pair<const char*, DType> kinds[] = {
+      {"qwen35moe", DType::kQ8_0},     {"qwen35", DType::kF32},     {"qwen3next", DType::kQ5_1},
+      {"llama", DType::kQ8_0},         {"granitemoe", DType::kF32}, {test::kSynthetic, DType::kF32},
+      {test::kSynthetic, DType::kQ8_0}};
   for (const auto& [architecture, type] : kinds) {
     const Weights w = make_weights(shape_of(architecture, type));
     const Runner cpu(*w.file, nullptr);
@@ -131,6 +131,24 @@ TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
       const Runner run(*w.file, device.get());
       const auto s = run.model->states().create_sequence();
       EXPECT_EQ(run.steps(*s, tokens), expected) << name << ", " << architecture;
+    }
+  }
+}
+
+TEST(DeviceModel, AModelWhoseOpsAGpuLacksIsRefusedWithTheirNames) {
+  const std::pair<const char*, const char*> lacking[] = {
+      {"qwen2", "add_bias"},        {"mamba", "causal_conv"},          {"mamba2", "causal_conv"},
+      {"falcon-h1", "causal_conv"}, {"nemotron_h_moe", "causal_conv"}, {"lfm2", "causal_conv"}};
+  for (const auto& [architecture, op] : lacking) {
+    const Weights w = make_weights(shape_of(architecture, DType::kF32));
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      ThreadPool pool(1);
+      auto ops = kernels::cuda::make_cuda_ops(*device, pool, {});
+      ASSERT_TRUE(ops.ok());
+      const auto loaded = load_model(*w.file, **ops, {});
+      ASSERT_FALSE(loaded.ok()) << name << ", " << architecture;
+      EXPECT_EQ(loaded.error().code, Error::Code::kUnsupported);
+      EXPECT_NE(loaded.error().message.find(op), std::string::npos) << loaded.error().message;
     }
   }
 }

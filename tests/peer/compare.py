@@ -3,6 +3,7 @@
 
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
+  compare.py families --chimere PROGRAM --writer WRITE_TINY_MODEL [--seeds 3] [--tokens 150] [--folder TMP]
   compare.py embeddings --chimere PROGRAM [--model EMBEDDER] [--folder TMP]
 
 `logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
@@ -15,6 +16,9 @@ chance), or within the target of the mix, and on no single file ten times as far
 
 The column "itself" is llama.cpp's divergence from itself when it gets the tokens one by one instead of as one batch: what a change in the
 order of f32 sums alone does once activations are rounded. No other program can be expected to come nearer to it than that.
+
+`families` does the same for small files with f32 weights of the architectures of tests/support/family_model.h. Chimère may be as far from
+llama.cpp as llama.cpp is from itself, token by token, or 1e-6.
 
 `embeddings` compares the vectors of texts with fresh synthetic embedding models, and with EMBEDDER: 1 - cosine.
 """
@@ -237,11 +241,41 @@ def embeddings(args):
     return ok
 
 
+FAMILIES = ("llama", "qwen2", "qwen2moe", "granite", "granitemoe", "granitehybrid", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe", "falcon-h1",
+            "jamba", "lfm2", "lfm2moe")
+
+
+def families(args):
+    print(f"seed {args.seed}\n{'architecture':16} {'KL(l.c||us)':>12} {'itself':>9} {'largest':>9} {'same top':>9}")
+    draw = random.Random(args.seed)
+    ok = True
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("logits.mjs") as peer:
+        for arch in args.architectures.split(",") if args.architectures else FAMILIES:
+            for _ in range(args.seeds):
+                model = pathlib.Path(folder) / f"{arch}.gguf"
+                seed = draw.randrange(1 << 30)
+                subprocess.run([args.writer, model, arch, str(seed)], check=True)
+                job = {"model": str(model), "tokens": [draw.randrange(96) for _ in range(args.tokens)], "kv": "F32"}
+                theirs = peer.ask(job)["positions"]
+                itself = mean_divergence(theirs, peer.ask({**job, "one_by_one": True})["positions"])
+                ours = our_logits(args.chimere, model, job["tokens"], len(theirs[0]))
+                between = mean_divergence(theirs, ours)
+                largest = max(abs(a - b) for p, q in zip(theirs, ours) for a, b in zip(p, q))
+                agree = sum(p.index(max(p)) == q.index(max(q)) for p, q in zip(theirs, ours))
+                good = abs(between) <= max(F32_LIMIT, 2 * itself)
+                ok &= good
+                print(f"{arch:16} {between:12.2e} {itself:9.1e} {largest:9.1e} {agree:5}/{args.tokens} seed {seed}  {'ok' if good else 'FAILED'}",
+                      flush=True)
+    return ok
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["logits", "tokens", "embeddings"])
+    parser.add_argument("what", choices=["logits", "tokens", "embeddings", "families"])
     parser.add_argument("--chimere", required=True)
     parser.add_argument("--model")
+    parser.add_argument("--writer", help="the program write_tiny_model")
+    parser.add_argument("--architectures", help="of families, separated by commas: only these")
     parser.add_argument("--decoder", help="the program decode_weights")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64)
@@ -249,7 +283,7 @@ def main():
     parser.add_argument("--seed", type=int, default=fresh_seed(), help="of the random choices; fresh unless given")
     parser.add_argument("--folder", help="for the synthetic files")
     args = parser.parse_args()
-    return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings}[args.what](args) else 1
+    return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings, "families": families}[args.what](args) else 1
 
 
 if __name__ == "__main__":

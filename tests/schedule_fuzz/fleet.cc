@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/cuda_ops.h"
+#include "support/family_model.h"
 #include "support/synthetic_model.h"
 
 namespace chimere::fuzz {
@@ -28,11 +29,23 @@ void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-/// Six models cover every architecture and every format of weights, a long run every combination.
+/// Three models in five are of the architectures that run on every back end, of which every second
+/// one has MTP heads; on the CPU the others are of the other families.
+std::string choose_architecture(uint64_t seed, uint64_t number, bool on_cpu) {
+  constexpr const char* kEverywhere[] = {"qwen35moe", "qwen3moe",  "qwen35",
+                                         "qwen3",     "qwen3next", test::kSynthetic};
+  constexpr uint64_t kRound = 5;
+  const uint64_t in_round = number % kRound;
+  if (!on_cpu) return kEverywhere[(seed + number) % std::size(kEverywhere)];
+  if (in_round % 2 == 0) {
+    return kEverywhere[(seed + 3 * (number / kRound) + in_round / 2) % std::size(kEverywhere)];
+  }
+  return test::kFamilies[(seed + 2 * (number / kRound) + in_round / 2) %
+                         std::size(test::kFamilies)];
+}
+
+/// Six models cover every format of weights, a long run every architecture with each.
 void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
-  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next",
-                                            "qwen3moe",  "qwen3",  test::kSynthetic};
-  m.architecture = kArchitectures[(seed + number) % std::size(kArchitectures)];
   std::vector<DType> formats(std::begin(test::kWeightFormats), std::end(test::kWeightFormats));
   std::shuffle(formats.begin(), formats.end(), std::mt19937(static_cast<uint32_t>(seed)));
   const uint64_t at = 4 * number;
@@ -58,6 +71,9 @@ void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.fused_gate_up = pick(rng, {false, true});
   m.fused_ba = m.architecture == "qwen3next" && pick(rng, {false, true});
   m.fused_in = m.architecture == "qwen3next" && pick(rng, {false, true});
+  m.qkv_bias = m.architecture == "llama" && pick(rng, {false, true});
+  m.rope_freqs = m.architecture == "llama" && pick(rng, {false, true});
+  if (m.architecture.starts_with("nemotron")) m.n_layers = 3;  // one of each kind
   // The smallest shapes of whole blocks, for speed.
   const int stream =
       std::max({dtype_info(m.experts).block_elements, dtype_info(m.mixers).block_elements,
@@ -106,11 +122,14 @@ Result<FleetModel> load_fleet_model(
   std::mt19937 rng(seq);
   test::TinyModel shape;
   shape.seed = seed + number;
+  shape.architecture = choose_architecture(seed, number, devices.empty());
   choose_formats(seed, number, shape);
   choose_shape(rng, shape);
-  const bool transformer = shape.architecture == "qwen3" || shape.architecture == "qwen3moe";
-  const bool synthetic = shape.architecture == test::kSynthetic;
-  shape.n_mtp_layers = transformer || synthetic || (seed + number) % 4 == 0 ? 0 : 1;
+  const bool has_mtp =
+      shape.architecture.starts_with("qwen35") || shape.architecture == "qwen3next";
+  // Every short run has drafts.
+  const bool leaves_mtp_out = number >= 5 && (seed + number) % 4 == 0;
+  shape.n_mtp_layers = has_mtp && !leaves_mtp_out ? 1 : 0;
   model::ModelOptions tight;
   tight.max_tokens = 14 * kernels::kKvPageTokens;
   tight.max_states = 14;
@@ -118,7 +137,10 @@ Result<FleetModel> load_fleet_model(
   tight.max_step_rows = 256;
   choose_cache_types(seed, number, shape.head_dim, tight);
   tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
-  if (synthetic) tight.expert_top_p = 1;  // its weights do not sum to 1
+  const bool any_sum = shape.architecture == test::kSynthetic ||
+                       shape.architecture == "nemotron_h_moe" || shape.architecture == "qwen2moe" ||
+                       shape.architecture == "jamba";
+  if (any_sum) tight.expert_top_p = 1;  // the experts' weights do not sum to 1
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;
   tight.drafts = true;  // the solo runs have no MTP head

@@ -99,6 +99,19 @@ class Tools(unittest.TestCase):
             {"type": "function", "function": {"name": "f", "strict": True, "parameters": {"type": "string"}}}]})
         self.assertEqual(error["param"], "tools")
 
+    def test_formats_of_other_servers(self):
+        for fields, expected in (({"grammar": 'root ::= "a" [0-9]{2} "b"'}, r"a[0-9]{2}b"),
+                                 ({"json_schema": {"enum": [[None, True]]}}, r'\[ *null *, *true *\]'),
+                                 ({"structured_outputs": {"regex": "(ab){3}"}}, "ababab"),
+                                 ({"guided_choice": ["north", "süd"]}, "north|süd")):
+            sampling = {"temperature": 1.5, "seed": 3, "max_tokens": 64}
+            self.assertRegex(content(self.chat(**fields, **sampling, reasoning_effort="none")), f"^(?:{expected})$")
+            completed = self.server.post("/v1/completions", {"prompt": "The answer is ", **fields, **sampling})
+            self.assertRegex(completed["choices"][0]["text"], f"^(?:{expected})$")
+        for bad in ({"grammar": "root ::= x"}, {"guided_regex": "("}, {"structured_outputs": {"regex": "a", "choice": ["b"]}},
+                    {"tools": [{"type": "function", "function": {"name": "f"}}], "guided_choice": ["a"]}):
+            self.server.error(CHAT, {**GREEDY, **bad})
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "support/family_model.h"
 #include "support/random_tensors.h"
+#include "support/vocabulary.h"
 
 namespace chimere::test {
 namespace {
@@ -18,7 +20,7 @@ class Maker : private RandomTensors {
 
   Result<gguf::Writer> make() {
     write_keys();
-    write_vocabulary();
+    write_vocabulary(writer(), m_.n_vocab);
     weight("token_embd.weight", {m_.n_embd, m_.n_vocab}, m_.embedding);
     norm("output_norm.weight", m_.n_embd);
     if (!m_.tied_head) weight("output.weight", {m_.n_embd, m_.n_vocab}, m_.head);
@@ -28,7 +30,6 @@ class Maker : private RandomTensors {
 
  private:
   void write_keys();
-  void write_vocabulary();
   void write_block(int i);
   void write_delta_net(const std::string& b);
   void write_attention(const std::string& b);
@@ -80,50 +81,6 @@ void Maker::write_keys() {
   set("ssm.time_step_rank", m_.n_v_heads);
   set("ssm.inner_size", m_.state_dim * m_.n_v_heads);
   if (m_.n_mtp_layers > 0) set("nextn_predict_layers", m_.n_mtp_layers);
-}
-
-/// The character of the byte-level BPE alphabet for each byte, in UTF-8: itself if printable,
-/// else the next free character from U+0100 on.
-std::vector<std::string> byte_tokens() {
-  std::vector<std::string> tokens;
-  int next = 256;
-  for (int b = 0; b < 256; ++b) {
-    const bool printable = (b > 32 && b < 127) || (b > 160 && b != 173);
-    const int c = printable ? b : next++;
-    if (c < 128) {
-      tokens.emplace_back(1, static_cast<char>(c));
-    } else {
-      tokens.push_back({static_cast<char>(0xC0 | (c >> 6)), static_cast<char>(0x80 | (c & 63))});
-    }
-  }
-  return tokens;
-}
-
-void Maker::write_vocabulary() {
-  const bool bytes = m_.n_vocab >= 260;
-  std::vector<std::string> tokens = bytes ? byte_tokens() : std::vector<std::string>{};
-  if (bytes) tokens.emplace_back("th");
-  const auto ordinary = static_cast<size_t>(m_.n_vocab - (bytes ? 3 : 0));
-  while (tokens.size() < ordinary) tokens.push_back("<t" + std::to_string(tokens.size()) + ">");
-  std::vector<int32_t> types(ordinary, 1);
-  if (bytes) {
-    tokens.insert(tokens.end(), {"<|endoftext|>", "<|im_start|>", "<|im_end|>"});
-    types.insert(types.end(), 3, 3);
-  }
-  writer().set_string("tokenizer.ggml.model", "gpt2");
-  writer().set_string("tokenizer.ggml.pre", "qwen35");
-  writer().set_strings("tokenizer.ggml.tokens", tokens);
-  writer().set_i32s("tokenizer.ggml.token_type", types);
-  writer().set_strings("tokenizer.ggml.merges", {"t h"});
-  writer().set_u32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(m_.n_vocab - 1));
-  writer().set_u32("tokenizer.ggml.padding_token_id", static_cast<uint32_t>(m_.n_vocab - 3));
-  writer().set_bool("tokenizer.ggml.add_bos_token", false);
-  if (bytes) {
-    writer().set_string(
-        "tokenizer.chat_template",
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
-        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
-  }
 }
 
 void Maker::write_delta_net(const std::string& b) {
@@ -227,6 +184,8 @@ void Maker::write_block(int i) {
 
 }  // namespace
 
-Result<gguf::Writer> make_tiny_model(const TinyModel& model) { return Maker(model).make(); }
+Result<gguf::Writer> make_tiny_model(const TinyModel& model) {
+  return is_family(model.architecture) ? make_family_model(model) : Maker(model).make();
+}
 
 }  // namespace chimere::test

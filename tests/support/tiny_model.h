@@ -14,7 +14,8 @@ namespace chimere::test {
 
 /// Shapes and formats. The default model has about 0.5 MB in f32.
 struct TinyModel {
-  /// Or qwen35 (dense), qwen3next, and the transformers qwen3moe and qwen3 (dense).
+  /// Or qwen35 (dense), qwen3next, the transformers qwen3moe and qwen3 (dense), and those of
+  /// family_model.h.
   std::string architecture = "qwen35moe";
   uint64_t seed = 1;
   int n_layers = 4;
@@ -28,7 +29,7 @@ struct TinyModel {
   int rope_dims = 8;
   int n_k_heads = 2;
   int n_v_heads = 4;
-  int state_dim = 16;  ///< of the delta net's heads
+  int state_dim = 16;  ///< of the delta net's heads; of families, heads and states of Mamba 2
   int n_experts = 6;
   int n_used = 2;
   int n_ff = 32;         ///< inner width of an expert, or of the dense network
@@ -43,6 +44,10 @@ struct TinyModel {
   bool fused_gate_up = false;    ///< ffn_gate_up_exps
   bool fused_ba = false;         ///< ssm_ba (qwen3next)
   bool fused_in = false;         ///< ssm_in (qwen3next)
+  bool qkv_bias = false;         ///< biases of attention (llama)
+  float rope_scale = 1;          ///< "rope.scaling.factor" (families with attention)
+  bool yarn = false;             ///< with rope_scale
+  bool rope_freqs = false;       ///< divisors of the rotary frequencies (llama)
   /// Format of the weights. A tensor whose rows are not a multiple of the format's block is written
   /// as q8_0, or else f32.
   DType experts = DType::kF32;

@@ -1,11 +1,12 @@
 // Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
-// write_tiny_model OUT.gguf embedder. Without VOCABULARY it is the model of tests/golden/; with 260
-// tokens or more it can encode any text. With PART_BYTES it is split into
-// OUT.gguf-00001-of-0000N.gguf and so on.
+// write_tiny_model OUT.gguf embedder, or write_tiny_model OUT.gguf ARCHITECTURE SEED. Without
+// VOCABULARY it is the model of tests/golden/; with 260 tokens or more it can encode any text. With
+// PART_BYTES it is split into OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "support/family_model.h"
 #include "support/tiny_model.h"
 
 int main(int argc, char** argv) {
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   chimere::test::TinyModel model;
+  const bool family = argc >= 3 && chimere::test::is_family(argv[2]);
   const bool embedder = argc == 3 && std::string_view(argv[2]) == "embedder";
   model.seed = argc >= 4 ? std::strtoull(argv[3], nullptr, 10) : 35;
   model.n_mtp_layers = 1;
@@ -30,6 +32,9 @@ int main(int argc, char** argv) {
     model.pooling = 3;  // the last token
     model.n_mtp_layers = 0;
     model.n_vocab = 300;
+  }
+  if (family) {
+    model = chimere::test::family_for_peers(argv[2], model.seed);
   }
   auto writer = chimere::test::make_tiny_model(model);
   chimere::Status status = writer.ok() ? chimere::Status{} : writer.error();

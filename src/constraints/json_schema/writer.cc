@@ -7,15 +7,22 @@
 #include <string_view>
 #include <utility>
 
+#include "constraints/json_schema/declared_properties.h"
 #include "constraints/json_schema/loader.h"
 
 namespace chimere::constraints {
 
 Result<std::unique_ptr<JsonSchemaMachine>> JsonSchemaMachine::create(
     std::string_view schema, const JsonSchemaOptions& options) {
-  CHIMERE_TRY(std::unique_ptr<JsonSchemaMachine> machine,
-              json_schema::Writer::create(schema, options));
-  return machine;
+  auto writer = json_schema::Writer::create(schema, options);
+  if (!writer.ok() && !options.undeclared_properties) {
+    // Without them there may be no document, or the schema may be harder to expand.
+    JsonSchemaOptions open = options;
+    open.undeclared_properties = true;
+    writer = json_schema::Writer::create(schema, open);
+  }
+  if (!writer.ok()) return std::move(writer).error();
+  return std::unique_ptr<JsonSchemaMachine>(*std::move(writer));
 }
 
 }  // namespace chimere::constraints
@@ -72,6 +79,7 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
   LoadOptions load;
   load.assert_formats = options.assert_formats;
   CHIMERE_TRY(writer->schemas_, load_schemas(writer->values_, root, writer->arena_, load));
+  if (!options.undeclared_properties) refuse_undeclared_properties(writer->schemas_);
   writer->expander_ = std::make_unique<Expander>(writer->schemas_, writer->values_, writer->arena_);
   writer->leaves_ = std::make_unique<Leaves>(writer->arena_);
   writer->liveness_ = std::make_unique<Liveness>(*writer->expander_, *writer->leaves_);

@@ -3,9 +3,11 @@
 
 #include "kernels/api.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/delta_net.h"
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/state_space.h"
 #include "kernels/cpu/vector_kernels.h"
 #include "kernels/cpu/worker_scratch.h"
 #include "kernels/ref/vector_ops.h"
@@ -36,6 +38,7 @@ class CpuOps final : public Ops {
         kernels_(vector_kernels(isa)),
         linear_(pool, isa),
         delta_net_(pool, kernels_),
+        state_space_(pool, kernels_),
         attention_(pool, kernels_),
         scratch_(pool.size()) {}
 
@@ -60,6 +63,39 @@ class CpuOps final : public Ops {
       kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
     });
     return {y, rows};
+  }
+
+  bool supports(OptionalOp /*op*/) const override { return true; }
+
+  void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                      MatrixView y) override {
+    const int64_t groups = x.cols / group;
+    cpu::for_units(pool_, x.rows * groups, x.rows * x.cols / 8, [&](int64_t i, int /*worker*/) {
+      const int64_t row = i / groups;
+      const int64_t begin = i % groups * group;
+      kernels_.rms_norm(x.row(row) + begin, weight + begin, eps, group, y.row(row) + begin);
+    });
+  }
+
+  void causal_conv(const BatchView& batch, const ConvShape& shape, const float* weight,
+                   const float* bias, RecurrentView state, MatrixView x) override {
+    cpu::Convolution c;
+    c.shape = shape;
+    c.weight = weight;
+    c.bias = bias;
+    cpu::convolve(pool_, kernels_, batch, c, state, x);
+  }
+
+  void ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& weights,
+                ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
+                MatrixView out) override {
+    state_space_.ssd_scan(batch, shape, weights, xbc, dt, state, out);
+  }
+
+  void selective_scan(const BatchView& batch, const SelectiveShape& shape,
+                      const SelectiveWeights& weights, const SelectiveInputs& inputs,
+                      RecurrentView state, MatrixView out) override {
+    state_space_.selective_scan(batch, shape, weights, inputs, state, out);
   }
 
   void linear(const Operand& x, std::span<const LinearJob> jobs) override {
@@ -147,6 +183,7 @@ class CpuOps final : public Ops {
   const cpu::VectorKernels& kernels_;
   cpu::LinearEngine linear_;
   cpu::DeltaNet delta_net_;
+  cpu::StateSpace state_space_;
   cpu::Attention attention_;
   cpu::WorkerScratch scratch_;  ///< of route()
 };

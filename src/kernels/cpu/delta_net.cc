@@ -2,73 +2,20 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/for_units.h"
 
 namespace chimere::kernels::cpu {
-namespace {
-
-struct Rows {
-  int64_t begin;
-  int64_t count;
-};
-
-Rows rows_of(const BatchView& batch, int64_t sequence) {
-  const int32_t first = batch.sequence_slices[sequence];
-  const int32_t last = batch.sequence_slices[sequence + 1];
-  if (first == last) return {0, 0};
-  const Slice& end = batch.slices[last - 1];
-  const int64_t begin = batch.slices[first].row_begin;
-  return {begin, end.row_begin + end.row_count - begin};
-}
-
-}  // namespace
 
 void DeltaNet::conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                     RecurrentView state, MatrixView qkv) {
-  const int64_t channels = shape.conv_dim();
-  const int64_t heads = channels / shape.head_dim;
-  const int64_t ns = (batch.n_rows + 2 * batch.n_sequences) * channels;
-  for_units(pool_, batch.n_sequences * heads, ns, [&](int64_t i, int /*worker*/) {
-    const int64_t sequence = i / heads;
-    const int64_t head = i % heads;
-    const int64_t channel = head * shape.head_dim;
-    const Rows rows = rows_of(batch, sequence);
-    if (rows.count == 0) return;
-    float* const slots = state.base + channel;
-    float* const before = slots + batch.read_slot[sequence] * state.slot_stride;
-    float* const row_blocks = state.rows == nullptr ? nullptr : state.rows + channel;
-    if (const auto unfolded = batch.unfolded(sequence); !unfolded.empty()) {
-      ConvFold f;
-      f.past = shape.conv_kernel - 1;
-      f.channels = shape.head_dim;
-      f.before = slots + batch.fold_from[sequence] * state.slot_stride;
-      f.after = before;
-      f.tap_stride = channels;
-      f.rows = row_blocks;
-      f.row_stride = state.row_stride;
-      f.row_blocks = unfolded.data();
-      f.n_rows = static_cast<int64_t>(unfolded.size());
-      kernels_.fold_conv(f);
-    }
-    ConvUnit u;
-    u.weight = weight + channel * shape.conv_kernel;
-    u.taps = shape.conv_kernel;
-    u.channels = shape.head_dim;
-    u.normalise = head < 2 * shape.n_k_heads;
-    u.eps = eps;
-    u.x = qkv.row(rows.begin) + channel;
-    u.x_stride = qkv.stride;
-    u.n_rows = rows.count;
-    u.slots = slots;
-    u.slot_stride = state.slot_stride;
-    u.before = before;
-    u.tap_stride = channels;
-    u.write_slot = batch.write_slot.data() + rows.begin;
-    if (!batch.keep_row.empty()) u.keep_row = batch.keep_row.data() + rows.begin;
-    u.rows = row_blocks;
-    u.row_stride = state.row_stride;
-    kernels_.conv(u);
-  });
+  Convolution c;
+  c.shape = {.channels = shape.conv_dim(), .taps = shape.conv_kernel};
+  c.weight = weight;
+  c.unit = shape.head_dim;
+  c.n_normalised = 2 * shape.n_k_heads;
+  c.eps = eps;
+  convolve(pool_, kernels_, batch, c, state, qkv);
 }
 
 void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,

@@ -7,11 +7,13 @@
 
 namespace chimere::kernels::cpu {
 
-/// One head's channels of Ops::gdn_conv, for the rows of one sequence.
+/// Some channels of Ops::causal_conv, or one head's of Ops::gdn_conv, for the rows of one sequence.
 struct ConvUnit {
   const float* weight = nullptr;  ///< [channels, taps]
   int taps = 0;
-  int channels = 0;        ///< a multiple of 16
+  int channels = 0;             ///< a multiple of 16
+  const float* bias = nullptr;  ///< [channels]; nullptr: none
+  bool silu = true;
   bool normalise = false;  ///< q and k heads
   float eps = 0;
   float* x = nullptr;  ///< the head in the first row
@@ -39,6 +41,40 @@ struct ConvFold {
   int64_t row_stride = 0;
   const int32_t* row_blocks = nullptr;  ///< [n_rows]
   int64_t n_rows = 0;
+};
+
+/// One row of one head of Ops::ssd_scan. `after` may be `before`.
+struct SsdStep {
+  int head_dim = 0;  ///< a multiple of 16
+  int state_dim = 0;
+  const float* before = nullptr;  ///< [state_dim, head_dim]
+  float* after = nullptr;
+  const float* u = nullptr;  ///< [head_dim] dt x
+  const float* b = nullptr;  ///< [state_dim]
+  float g = 0;
+  // Of ssd_step alone:
+  const float* c = nullptr;  ///< [state_dim]
+  const float* x = nullptr;  ///< [head_dim]
+  float d = 0;
+  float* out = nullptr;  ///< [head_dim]
+};
+
+/// One row of 16 channels of Ops::selective_scan. `after` may be `before`.
+struct SelectiveStep {
+  int state_dim = 0;
+  const float* a = nullptr;       ///< [state_dim, 16]
+  const float* before = nullptr;  ///< [state_dim, 16]
+  float* after = nullptr;
+  const float* dt = nullptr;  ///< [16] raw; of selective_fold dt itself
+  const float* x = nullptr;   ///< [16]; of selective_fold dt x
+  const float* b = nullptr;   ///< [state_dim]
+  // Of selective_step alone:
+  const float* dt_bias = nullptr;  ///< [16]
+  const float* c = nullptr;        ///< [state_dim]
+  const float* d = nullptr;        ///< [16]
+  float* out = nullptr;            ///< [16]
+  float* kept_dt = nullptr;        ///< [16]; nullptr: not kept
+  float* kept_u = nullptr;         ///< [16] dt x, with kept_dt
 };
 
 /// The state of one v head of Ops::gdn_scan, into which rows are folded. `after` may be `before`.
@@ -173,6 +209,10 @@ struct VectorKernels {
   void (*scan_step)(const ScanUnit&);
   void (*fold_scan)(const ScanFold&);
   void (*scan_chunk)(const ScanUnit&);
+  void (*ssd_step)(const SsdStep&);
+  void (*ssd_fold)(const SsdStep&);
+  void (*selective_step)(const SelectiveStep&);
+  void (*selective_fold)(const SelectiveStep&);
   void (*norm_rope)(const NormRope&);
   /// Writes one head's key or value to position `slot` of a page; may overwrite x. Values of
   /// quantised types are rotated first.

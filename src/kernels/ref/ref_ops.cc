@@ -12,6 +12,8 @@ namespace {
 
 class RefOps final : public Ops {
  public:
+  bool supports(OptionalOp /*op*/) const override { return true; }
+
   void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override {
     ref::embed(placed.table, tokens, vectors, y);
@@ -52,7 +54,7 @@ class RefOps final : public Ops {
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
                            ConstMatrixView v, KvView kv) override {
     if (shape.rope_dims > 0) {
-      rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+      rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base, shape.rope_factors);
     }
     ref::qk_norm_rope_append(batch, shape, rope_, q_norm, k_norm, eps, qg, k, v, kv);
   }

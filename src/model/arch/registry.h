@@ -1,5 +1,5 @@
-// The architectures that can be run. Each is one function, in the file of its name, that reads a
-// file's hyper-parameters and lists the model's layers.
+// The architectures that can be run. Each is one function, in a file of its name or its family's,
+// that reads a model file's hyper-parameters and lists the model's layers.
 #ifndef CHIMERE_MODEL_ARCH_REGISTRY_H_
 #define CHIMERE_MODEL_ARCH_REGISTRY_H_
 
@@ -12,9 +12,14 @@
 namespace chimere::model {
 
 /// One row for each architecture: general.architecture, function.
-#define CHIMERE_ARCHITECTURES(row)                                              \
-  row("qwen35", qwen35) row("qwen35moe", qwen35moe) row("qwen3next", qwen3next) \
-      row("qwen3", qwen3) row("qwen3moe", qwen3moe)
+#define CHIMERE_ARCHITECTURES(row)                                                                \
+  row("qwen35", qwen35) row("qwen35moe", qwen35moe) row("qwen3next", qwen3next)                   \
+      row("qwen3", qwen3) row("qwen3moe", qwen3moe) row("qwen2", qwen2) row("qwen2moe", qwen2moe) \
+          row("llama", llama) row("granite", granite) row("granitemoe", granitemoe)               \
+              row("granitehybrid", granitehybrid) row("mamba", mamba) row("mamba2", mamba2)       \
+                  row("nemotron_h", nemotron_h) row("nemotron_h_moe", nemotron_h_moe)             \
+                      row("falcon-h1", falcon_h1) row("jamba", jamba) row("lfm2", lfm2)           \
+                          row("lfm2moe", lfm2moe)
 
 #define CHIMERE_DECLARE_ARCHITECTURE(name, read) Result<ModelSpec> read(const Keys& keys);
 CHIMERE_ARCHITECTURES(CHIMERE_DECLARE_ARCHITECTURE)

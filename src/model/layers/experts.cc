@@ -86,6 +86,14 @@ Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert share
   return spec;
 }
 
+Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared) {
+  CHIMERE_TRY(ExpertsSpec spec, read_experts(keys, block, shared));
+  if (!keys.has("expert_feed_forward_length")) {
+    CHIMERE_TRY(spec.n_ff, keys.integer_of_block("feed_forward_length", block, 1, kMaxWidth));
+  }
+  return spec;
+}
+
 std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   WeightBinder& weights = to.weights;
   const auto matrix = [&](const char* name, int64_t n_out, int64_t n_in) {

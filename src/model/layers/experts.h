@@ -70,6 +70,10 @@ struct ExpertsSpec {
 /// other), kUnsupported (a routing that is not implemented).
 Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared);
 
+/// The same for architectures whose experts each have the width "feed_forward_length", unless
+/// "expert_feed_forward_length" says otherwise (Mixtral and what came after it).
+Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared);
+
 }  // namespace chimere::model
 
 #endif  // CHIMERE_MODEL_LAYERS_EXPERTS_H_

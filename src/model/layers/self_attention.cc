@@ -2,22 +2,73 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace chimere::model {
+namespace {
+
+constexpr float kDefaultRopeBase = 1e4F;  // of the GGUF format
+
+const float* bind_rope_factors(WeightBinder& weights, int rope_dims) {
+  const std::string name = "rope_freqs.weight";
+  const int n = rope_dims / 2;
+  const float* const factors = weights.vector(name, n);
+  for (int i = 0; factors != nullptr && i < n; ++i) {
+    if (factors[i] >= kMinRopeDivisor && factors[i] <= kMaxRopeDivisor) continue;
+    weights.add_problem(name + "[" + std::to_string(i) + "] is " + std::to_string(factors[i]) +
+                        ", which cannot divide a frequency");
+    break;
+  }
+  return factors;
+}
+
+/// The rows of `heads` heads in the order that RopePairs::kHalves has them.
+std::vector<int64_t> rows_in_halves(const kernels::AttentionShape& shape, int heads) {
+  std::vector<int64_t> rows;
+  for (int head = 0; head < heads; ++head) {
+    const int64_t first = static_cast<int64_t>(head) * shape.head_dim;
+    for (int half = 0; half < 2; ++half) {
+      for (int i = half; i < shape.rope_dims; i += 2) rows.push_back(first + i);
+    }
+    for (int i = shape.rope_dims; i < shape.head_dim; ++i) rows.push_back(first + i);
+  }
+  return rows;
+}
+
+/// Binds the biases of a projection, in the order of `rows`, or as they are if that is empty.
+const float* bind_bias(WeightBinder& weights, const std::string& name, int64_t n,
+                       const std::vector<int64_t>& rows,
+                       std::vector<std::vector<float>>& reordered) {
+  const float* const bias = weights.vector(name, n);
+  if (bias == nullptr || rows.empty()) return bias;
+  std::vector<float> copy;
+  copy.reserve(rows.size());
+  for (const int64_t row : rows) copy.push_back(bias[row]);
+  reordered.push_back(std::move(copy));
+  return reordered.back().data();
+}
+
+}  // namespace
 
 Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
   kernels::AttentionShape a;
   a.gated = gated;
   CHIMERE_TRY(a.n_heads, keys.integer_of_block("attention.head_count", block, 1, kMaxHeads));
-  CHIMERE_TRY(a.n_kv_heads, keys.integer_of_block("attention.head_count_kv", block, 1, a.n_heads));
-  CHIMERE_TRY(a.head_dim, keys.head_dim("attention.key_length"));
-  CHIMERE_TRY(const int value_dim, keys.integer("attention.value_length", 1, kMaxWidth));
+  a.n_kv_heads = a.n_heads;
+  if (keys.has("attention.head_count_kv")) {
+    CHIMERE_TRY(a.n_kv_heads,
+                keys.integer_of_block("attention.head_count_kv", block, 1, a.n_heads));
+  }
+  CHIMERE_TRY(const int n_embd, keys.integer("embedding_length", 1, kMaxWidth));
+  CHIMERE_TRY(a.head_dim, keys.head_dim_or("attention.key_length", n_embd / a.n_heads));
+  CHIMERE_TRY(const int value_dim,
+              keys.integer_or("attention.value_length", a.head_dim, 1, kMaxWidth));
   if (gated) {
     CHIMERE_TRY(a.rope_dims, keys.integer("rope.dimension_count", 2, a.head_dim));
   } else {  // whole heads are rotated unless the file says otherwise
     CHIMERE_TRY(a.rope_dims, keys.integer_or("rope.dimension_count", a.head_dim, 2, a.head_dim));
   }
-  CHIMERE_TRY(a.rope_base, keys.positive("rope.freq_base"));
+  CHIMERE_TRY(a.rope_base, keys.positive_or("rope.freq_base", kDefaultRopeBase));
   a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
   if (a.n_heads % a.n_kv_heads != 0) {
     return invalid_data(keys.name("attention.head_count") + " (" + std::to_string(a.n_heads) +
@@ -31,7 +82,25 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
   if (a.rope_dims % 2 != 0) {
     return invalid_data(keys.name("rope.dimension_count") + " must be even");
   }
-  return AttentionSpec{.shape = a};
+  // Frequencies above 1 would be outside of the range of the rotations' series.
+  if (a.rope_base <= 1) return invalid_data(keys.name("rope.freq_base") + " must be above 1");
+  CHIMERE_TRY(const RopeScaling scaling, read_rope_scaling(keys));
+  if (scaling.magnitude() != 1 && a.rope_dims != a.head_dim) {
+    return unsupported("YaRN of heads that are rotated in part is not implemented; " +
+                       keys.name("rope.dimension_count") + " is " + std::to_string(a.rope_dims) +
+                       " of " + std::to_string(a.head_dim));
+  }
+  return AttentionSpec{.shape = a, .scaling = scaling};
+}
+
+Result<AttentionSpec> read_llama_attention(const Keys& keys, int block) {
+  CHIMERE_TRY(AttentionSpec spec, read_attention(keys, block, /*gated=*/false));
+  CHIMERE_TRY(spec.shape.scale, keys.multiplier_or("attention.scale", spec.shape.scale));
+  spec.qk_norm = false;
+  spec.rope_pairs = RopePairs::kAdjacent;
+  spec.bias = QkvBias::kOptional;
+  spec.rope_freqs = true;
+  return spec;
 }
 
 std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) const {
@@ -41,18 +110,49 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   WeightBinder& weights = to.weights;
   auto attention = std::make_unique<SelfAttention>();
   attention->shape_ = shape;
+  // Queries and keys are not multiplied by the magnitude, but their scores by its square.
+  if (shape.rope_dims > 0) attention->shape_.scale *= scaling.magnitude() * scaling.magnitude();
   attention->block_ = to.block;
   attention->norm_eps_ = to.norm_eps;
+  if (shape.rope_dims > 0 && scaling.scales()) {
+    attention->divisors_ = rope_divisors(scaling, shape.rope_dims, shape.rope_base);
+    attention->shape_.rope_factors = attention->divisors_.data();
+  }
+  if (rope_freqs && shape.rope_dims > 0 && weights.has("rope_freqs.weight")) {
+    attention->shape_.rope_factors = bind_rope_factors(weights, shape.rope_dims);
+    if (scaling.scales()) {
+      weights.add_problem("rope_freqs.weight and rope.scaling.factor exclude each other");
+    }
+  }
+  const bool reorders = rope_pairs == RopePairs::kAdjacent && shape.rope_dims > 0;
+  const auto rows_of = [&](int heads) {
+    return reorders ? rows_in_halves(shape, heads) : std::vector<int64_t>();
+  };
+  const std::vector<int64_t> q_rows = rows_of(shape.n_heads);
+  const std::vector<int64_t> k_rows = rows_of(shape.n_kv_heads);
   const std::string fused = to.tensor("attn_qkv.weight");
-  if (weights.has(fused) && !weights.has(to.tensor("attn_q.weight"))) {
+  if (!reorders && weights.has(fused) && !weights.has(to.tensor("attn_q.weight"))) {
     const WeightView all = weights.matrix(fused, q_dim + 2 * kv_dim, to.n_embd);
     attention->qg_ = all.rows_from(0, q_dim);
     attention->k_ = all.rows_from(q_dim, kv_dim);
     attention->v_ = all.rows_from(q_dim + kv_dim, kv_dim);
   } else {
-    attention->qg_ = weights.matrix(to.tensor("attn_q.weight"), q_dim, to.n_embd);
-    attention->k_ = weights.matrix(to.tensor("attn_k.weight"), kv_dim, to.n_embd);
-    attention->v_ = weights.matrix(to.tensor("attn_v.weight"), kv_dim, to.n_embd);
+    const auto projection = [&](const char* name, int64_t n, const std::vector<int64_t>& rows) {
+      return rows.empty() ? weights.matrix(to.tensor(name), n, to.n_embd)
+                          : weights.gathered(to.tensor(name), n, to.n_embd, rows);
+    };
+    attention->qg_ = projection("attn_q.weight", q_dim, q_rows);
+    attention->k_ = projection("attn_k.weight", kv_dim, k_rows);
+    attention->v_ = projection("attn_v.weight", kv_dim, {});
+  }
+  if (bias == QkvBias::kRequired ||
+      (bias == QkvBias::kOptional && weights.has(to.tensor("attn_q.bias")))) {
+    const auto vector = [&](const char* name, int64_t n, const std::vector<int64_t>& rows) {
+      return bind_bias(weights, to.tensor(name), n, rows, attention->reordered_);
+    };
+    attention->q_bias_ = vector("attn_q.bias", q_dim, q_rows);
+    attention->k_bias_ = vector("attn_k.bias", kv_dim, k_rows);
+    attention->v_bias_ = vector("attn_v.bias", kv_dim, {});
   }
   attention->out_ = weights.matrix(to.tensor("attn_output.weight"), to.n_embd, out_dim);
   if (!qk_norm) return attention;
@@ -69,6 +169,14 @@ Status SelfAttention::place(Placement& to) {
     if (*norm == nullptr) continue;
     CHIMERE_TRY(*norm, to.ops.place_floats(*norm, shape_.head_dim));
   }
+  if (shape_.rope_factors != nullptr) {
+    CHIMERE_CHECK_OK(require(to.ops, kernels::OptionalOp::kRopeFactors));
+  }
+  if (q_bias_ == nullptr) return {};
+  CHIMERE_CHECK_OK(require(to.ops, kernels::OptionalOp::kAddBias));
+  CHIMERE_TRY(q_bias_, to.ops.place_floats(q_bias_, qg_.n_out));
+  CHIMERE_TRY(k_bias_, to.ops.place_floats(k_bias_, k_.n_out));
+  CHIMERE_TRY(v_bias_, to.ops.place_floats(v_bias_, v_.n_out));
   return {};
 }
 
@@ -87,12 +195,20 @@ GpuScratch SelfAttention::gpu_scratch() const {
   return {.widest = int64_t{shape_.n_heads} * shape_.head_dim};
 }
 
+void SelfAttention::add_biases(kernels::Ops& ops, const Buffers& b) const {
+  if (q_bias_ == nullptr) return;
+  ops.add_bias(b.qg, q_bias_);
+  ops.add_bias(b.k, k_bias_);
+  ops.add_bias(b.v, v_bias_);
+}
+
 void SelfAttention::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
   const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{qg_, b.qg}, {k_, b.k}, {v_, b.v}};
   ops.linear(rows.h, in);
+  add_biases(ops, b);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
   ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
@@ -104,6 +220,7 @@ void SelfAttention::append(const SubLayerRows& rows) const {
   const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{k_, b.k}, {v_, b.v}};
   rows.ops.linear(rows.h, in);
+  add_biases(rows.ops, b);
   // The op rotates queries too, which are not needed here: pass the smallest valid number of query
   // heads.
   kernels::AttentionShape shape = shape_;

@@ -1,13 +1,16 @@
-// Grouped-query attention; as the spec says, with normalised queries and keys (Qwen3), rotary
-// positions of whole heads or parts, and a sigmoid gate on the output (Qwen3-Next, Qwen3.5).
+// Grouped-query attention; as the spec says, with normalised queries and keys (Qwen3), biases
+// (Qwen2), rotary positions of whole heads or parts, and a sigmoid gate on the output (Qwen3-Next,
+// Qwen3.5).
 #ifndef CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 #define CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/api.h"
 #include "model/keys.h"
+#include "model/rope_scaling.h"
 #include "model/sub_layer.h"
 
 namespace chimere::model {
@@ -32,6 +35,7 @@ class SelfAttention final : public SubLayer {
     MatrixView out;  ///< n_heads * head_dim
   };
   Buffers buffers(BufferLayout& at, int64_t rows) const;
+  void add_biases(kernels::Ops& ops, const Buffers& b) const;
 
   kernels::AttentionShape shape_;
   int block_ = 0;
@@ -40,14 +44,34 @@ class SelfAttention final : public SubLayer {
   WeightView k_;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView v_;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView out_;  ///< [n_embd, n_heads * head_dim]
-  const float* q_norm_ = nullptr;  ///< [head_dim]; nullptr: none
-  const float* k_norm_ = nullptr;  ///< [head_dim]; nullptr: none
+  const float* q_norm_ = nullptr;              ///< [head_dim]; nullptr: none
+  const float* k_norm_ = nullptr;              ///< [head_dim]; nullptr: none
+  const float* q_bias_ = nullptr;              ///< [n_heads * query_stride]; nullptr: none
+  const float* k_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
+  const float* v_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
+  std::vector<std::vector<float>> reordered_;  ///< memory of biases
+  std::vector<float> divisors_;                ///< memory of shape_.rope_factors
   kernels::KvView kv_;
 };
+
+/// Which elements of a head are rotated together: an architecture's convention, which no key of a
+/// file states.
+enum class RopePairs {
+  kHalves,    ///< i and i + rope_dims / 2
+  kAdjacent,  ///< 2 i and 2 i + 1; rows of weights are reordered at loading
+};
+
+/// Biases of the projections to queries, keys and values ("attn_q.bias", ...).
+enum class QkvBias { kNone, kOptional, kRequired };
 
 struct AttentionSpec {
   kernels::AttentionShape shape;
   bool qk_norm = true;  ///< queries and keys are normalised, each head for itself
+  RopePairs rope_pairs = RopePairs::kHalves;
+  QkvBias bias = QkvBias::kNone;
+  RopeScaling scaling;
+  /// The frequencies are divided by "rope_freqs.weight" (Llama 3.1), if the file has it.
+  bool rope_freqs = false;
 
   /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output"; with
   /// `qk_norm` "attn_q_norm" and "attn_k_norm".
@@ -58,6 +82,11 @@ struct AttentionSpec {
 /// the file must say how many elements are rotated. Errors: those of Keys; kInvalidData (keys that
 /// contradict each other), kUnsupported (a variant of the arithmetic that is not implemented).
 Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated);
+
+/// The attention of Llama and its relatives: queries and keys are not normalised, pairs are
+/// adjacent; biases and "rope_freqs" are used if the file has them, and so is "attention.scale".
+/// Errors: those of read_attention().
+Result<AttentionSpec> read_llama_attention(const Keys& keys, int block);
 
 }  // namespace chimere::model
 

@@ -186,17 +186,16 @@ chimere_status chimere_apply_chat_template(chimere_model* model, const chimere_m
     if (size == nullptr) return missing("size");
     if (tokens == nullptr && capacity > 0) return missing("tokens");
     CHIMERE_TRY(const auto given, input(messages, n_messages, "messages"));
-    std::vector<chimere::runtime::ChatMessage> conversation;
+    std::vector<chimere::text::ConversationMessage> conversation;
     for (const chimere_message& m : given) {
       if (m.role == nullptr || m.content == nullptr) return missing("messages[i]");
-      conversation.push_back({m.role, m.content});
+      conversation.push_back({.role = m.role, .content = m.content});
     }
     chimere::Settings settings = text->settings();
     CHIMERE_TRY(
         [[maybe_unused]] const auto own,
         apply_options(options, n_options, {}, chimere::c_api::applies_to_generation, settings));
-    CHIMERE_TRY(auto prompt, text->chat(conversation, settings));
-    out = std::move(prompt.tokens);
+    CHIMERE_TRY(out, text->chat(conversation, settings));
     return {};
   });
   return status != CHIMERE_OK ? status

@@ -129,7 +129,7 @@ void GenerationEndpoint::generate(const CallPtr& call, const protocol::Generatio
 /// Makes the calls in the generations visible.
 void GenerationEndpoint::add_tools(const std::vector<protocol::Tool>& tools,
                                    GenerationSpec& spec) const {
-  const text::ToolFormat& format = model().tool_format;
+  const text::ToolFormat& format = model().prompt_template->tool_format();
   // In gpt-oss's format all of a generation stands in channels.
   if (tools.empty() && format.style != text::ToolFormat::Style::kHarmony) return;
   spec.tools.emplace();
@@ -141,17 +141,15 @@ void GenerationEndpoint::add_tools(const std::vector<protocol::Tool>& tools,
   for (GenerationSpec::Choice& choice : spec.choices) choice.request.visible_tokens = visible;
 }
 
-/// Restricts the generations to what the request asks for.
-std::optional<ApiError> GenerationEndpoint::constrain(const protocol::ChatRequest& request,
-                                                      protocol::ReasoningSplitter::Start start,
-                                                      GenerationSpec& spec) const {
-  const char* param = request.tools.empty() ? "response_format" : "tools";
+/// Restricts the generations. `param`: the field that asks for it.
+std::optional<ApiError> GenerationEndpoint::constrain(
+    const Result<std::optional<constraints::ConstraintSpec>>& wanted, const std::string& param,
+    GenerationSpec& spec) const {
   const auto failed = [&](const Error& error) {
     const bool unsupported = error.code == Error::Code::kUnsupported;
     return unsupported ? ApiError{"unsupported_value", error.message, param}
                        : ApiError{"invalid_value", error.message, param};
   };
-  const auto wanted = output_constraint(model(), request, start);
   if (!wanted.ok()) return failed(wanted.error());
   if (!*wanted) return std::nullopt;
   if (!model().compile_constraint) {
@@ -192,7 +190,8 @@ void GenerationEndpoint::chat(const CallPtr& call) {
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
   add_tools(input.tools, spec);
-  error = constrain(request, prompt->start, spec);
+  error = constrain(output_constraint(model(), request, prompt->start),
+                    request.tools.empty() ? request.format.field : "tools", spec);
   if (error) return respond(call, *error);
   if (model().service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
@@ -226,6 +225,8 @@ void GenerationEndpoint::completion(const CallPtr& call) {
                         protocol::ReasoningSplitter::Start::kContent, echo, spec);
     if (error) return respond(call, *error);
   }
+  error = constrain(format_constraint(request.format), request.format.field, spec);
+  if (error) return respond(call, *error);
   generate(call, request, std::move(spec));
 }
 

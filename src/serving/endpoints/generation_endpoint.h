@@ -27,9 +27,9 @@ class GenerationEndpoint final : public Endpoint {
                                                 protocol::ReasoningSplitter::Start start,
                                                 const std::string& echo,
                                                 GenerationSpec& spec) const;
-  std::optional<protocol::ApiError> constrain(const protocol::ChatRequest& request,
-                                              protocol::ReasoningSplitter::Start start,
-                                              GenerationSpec& spec) const;
+  std::optional<protocol::ApiError> constrain(
+      const Result<std::optional<constraints::ConstraintSpec>>& wanted, const std::string& param,
+      GenerationSpec& spec) const;
   void add_tools(const std::vector<protocol::Tool>& tools, GenerationSpec& spec) const;
   void warmup_next_turn(NextTurn& turn, const std::string& owner, const protocol::Choice& answer);
   void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);

@@ -6,6 +6,7 @@ namespace {
 template <int kTaps>
 void convolve(const ConvUnit& u) {
   for (int c = 0; c < u.channels; c += kLanes) {
+    const F32x16 bias = u.bias == nullptr ? F32x16::set(0) : F32x16::load(u.bias + c);
     F32x16 weight[kTaps];
     F32x16 window[kTaps];
     for (int t = 0; t < kTaps; ++t) {
@@ -25,9 +26,9 @@ void convolve(const ConvUnit& u) {
       if (u.keep_row != nullptr && u.keep_row[r] >= 0) {
         window[kTaps - 1].store(u.rows + u.keep_row[r] * u.row_stride + c);
       }
-      F32x16 sum = F32x16::set(0);
+      F32x16 sum = bias;
       for (int t = 0; t < kTaps; ++t) sum = fma(weight[t], window[t], sum);
-      silu_lanes(sum).store(x);
+      (u.silu ? silu_lanes(sum) : sum).store(x);
     }
   }
 }

@@ -12,6 +12,10 @@ VectorKernels collect() {
   k.scan_step = scan_step;
   k.fold_scan = fold_scan;
   k.scan_chunk = scan_chunk;
+  k.ssd_step = ssd_step;
+  k.ssd_fold = ssd_fold;
+  k.selective_step = selective_step;
+  k.selective_fold = selective_fold;
   k.norm_rope = norm_rope;
   add_append_kernels(k);
   add_attend_kernels(k);

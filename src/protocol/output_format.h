@@ -1,0 +1,15 @@
+// The fields that say what the text of a generation must be. Internal to the module.
+#ifndef CHIMERE_PROTOCOL_OUTPUT_FORMAT_H_
+#define CHIMERE_PROTOCOL_OUTPUT_FORMAT_H_
+
+#include "protocol/field_table.h"
+
+namespace chimere::protocol {
+
+/// OpenAI's `response_format`; `grammar` and `json_schema` as llama.cpp's server has them;
+/// `structured_outputs` and `guided_*` as vLLM's has them. A request has one of them.
+extern const ObjectType<GenerationFields> kOutputFormatType;
+
+}  // namespace chimere::protocol
+
+#endif  // CHIMERE_PROTOCOL_OUTPUT_FORMAT_H_

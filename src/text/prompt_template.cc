@@ -1,0 +1,50 @@
+#include "text/prompt_template.h"
+
+#include <utility>
+
+#include "text/jinja/json.h"
+
+namespace chimere::text {
+
+PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults)
+    : source_(std::move(source)),
+      template_(std::move(parsed)),
+      defaults_(std::move(defaults)),
+      tool_format_(ToolFormat::of(template_, source_, defaults_)) {}
+
+Result<PromptTemplate> PromptTemplate::create(const Tokenizer& tokenizer, std::string source) {
+  CHIMERE_TRY(ChatTemplate parsed, ChatTemplate::create(source));
+  ChatOptions defaults;
+  defaults.bos_token = tokenizer.token_bytes(tokenizer.bos(), true);
+  defaults.eos_token = tokenizer.token_bytes(tokenizer.eos(), true);
+  return PromptTemplate(std::move(source), std::move(parsed), std::move(defaults));
+}
+
+Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage> messages,
+                                            std::span<const ToolDefinition> tools,
+                                            const Options& options) const {
+  ChatOptions chat = defaults_;
+  if (!options.kwargs.empty()) {
+    CHIMERE_TRY(const jinja::Value values, jinja::parse_json(options.kwargs));
+    if (!values.is_dict()) {
+      return invalid_argument("The variables of the chat template must be a JSON object.");
+    }
+    chat.extra = values.as_dict();
+  }
+  const std::string_view reasoning = options.reasoning;
+  if (reasoning != "auto" && chat.extra.find("enable_thinking") == nullptr) {
+    chat.enable_thinking = reasoning != "none";
+    // Some templates take the effort as a named level.
+    const bool named = reasoning == "low" || reasoning == "medium" || reasoning == "high";
+    if (named && chat.extra.find("reasoning_effort") == nullptr) {
+      chat.extra.set("reasoning_effort", jinja::Value::string(std::string(reasoning), true));
+    }
+  }
+  if (!tools.empty() && tool_format_.rendering.tools) {
+    CHIMERE_TRY(chat.tools, tools_value(tools));
+  }
+  CHIMERE_TRY(const jinja::Value values, messages_value(messages, tools, tool_format_));
+  return template_.render(values, chat);
+}
+
+}  // namespace chimere::text
