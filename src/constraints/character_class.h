@@ -31,7 +31,7 @@ inline constexpr std::array<CharacterClasses, 128> kClassOfAscii = [] {
   table.fill(kOtherClass);
   for (size_t i = 0; i < kAsciiClasses.size(); ++i) {
     for (const char c : kAsciiClasses[i]) {
-      table[static_cast<size_t>(c)] = static_cast<CharacterClasses>(1U << i);
+      table[static_cast<uint8_t>(c)] = static_cast<CharacterClasses>(1U << i);
     }
   }
   return table;

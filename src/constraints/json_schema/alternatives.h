@@ -224,9 +224,9 @@ class Records {
 
   static constexpr size_t kMaxAlternatives = 20'000;
   /// Pairs of records in all intersections.
-  static constexpr size_t kMaxPairs = 250'000;
+  static constexpr size_t kMaxPairs = 60'000;
   /// Pairs of records in one intersection.
-  static constexpr size_t kMaxPairsAtOnce = 50'000;
+  static constexpr size_t kMaxPairsAtOnce = 30'000;
 
  private:
   RegexArena& arena_;
