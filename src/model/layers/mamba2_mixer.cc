@@ -6,7 +6,6 @@ namespace chimere::model {
 namespace {
 
 constexpr int kMaxTaps = 8;         // of the ops
-constexpr int kMaxStateDim = 4096;  // far above any model
 
 }  // namespace
 
@@ -14,7 +13,7 @@ Result<Mamba2Spec> read_mamba2(const Keys& keys) {
   Mamba2Spec spec;
   kernels::SsdShape& s = spec.shape;
   CHIMERE_TRY(spec.conv_kernel, keys.integer("ssm.conv_kernel", 2, kMaxTaps));
-  CHIMERE_TRY(s.state_dim, keys.integer("ssm.state_size", 1, kMaxStateDim));
+  CHIMERE_TRY(s.state_dim, keys.integer("ssm.state_size", 1, kernels::kMaxStateDim));
   CHIMERE_TRY(s.n_groups, keys.integer_or("ssm.group_count", 1, 1, kMaxHeads));
   CHIMERE_TRY(s.n_heads, keys.integer("ssm.time_step_rank", 1, kMaxHeads));
   CHIMERE_TRY(const int inner, keys.integer("ssm.inner_size", 1, kMaxWidth));
