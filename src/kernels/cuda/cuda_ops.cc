@@ -25,8 +25,8 @@
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/page_tables.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/cuda/state_space.h"
 #include "kernels/cuda/scratch.h"
+#include "kernels/cuda/state_space.h"
 #include "kernels/cuda/step_arrays.h"
 #include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
@@ -116,7 +116,6 @@ class CudaOps final : public Ops {
   Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                    StepRows rows) override;
   void scale(MatrixView x, float factor) override;
-  bool supports(OptionalOp /*op*/) const override { return true; }
   void add_bias(MatrixView y, const float* bias) override { cuda::add_bias(stream_, y, bias); }
   void multiply(ConstMatrixView x, MatrixView y) override { cuda::multiply(stream_, x, y); }
   void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
@@ -209,8 +208,6 @@ class CudaOps final : public Ops {
     int dims = 0;  ///< 0: none
     float base = 0;
     std::vector<float> factors;
-
-
   };
   std::vector<std::pair<RopeKey, const double*>> frequencies_;
   struct StagedRows {
@@ -563,7 +560,8 @@ Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
   if (shape.rope_dims == 0) return nullptr;
   auto* const table = reinterpret_cast<float*>(rope_.data());
-  const size_t n_factors = shape.rope_factors == nullptr ? 0 : static_cast<size_t>(shape.rope_dims) / 2;
+  const size_t n_factors =
+      shape.rope_factors == nullptr ? 0 : static_cast<size_t>(shape.rope_dims) / 2;
   const std::span<const float> factors(shape.rope_factors, n_factors);
   auto known = std::ranges::find_if(frequencies_, [&](const auto& f) {
     return f.first.dims == shape.rope_dims && f.first.base == shape.rope_base &&

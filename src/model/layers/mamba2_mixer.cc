@@ -5,7 +5,7 @@
 namespace chimere::model {
 namespace {
 
-constexpr int kMaxTaps = 8;         // of the ops
+constexpr int kMaxTaps = 8;  // of the ops
 
 }  // namespace
 
@@ -69,10 +69,6 @@ std::unique_ptr<Mamba2Mixer> Mamba2Spec::bind(const SubLayerBinding& to) const {
 }
 
 Status Mamba2Mixer::place(Placement& to) {
-  using kernels::OptionalOp;
-  for (const OptionalOp op : {OptionalOp::kCausalConv, OptionalOp::kSsdScan}) {
-    CHIMERE_CHECK_OK(require(to.ops, op));
-  }
   for (WeightView* w : {&z_, &xbc_, &dt_, &out_}) {
     CHIMERE_TRY(*w, to.ops.place(*w));
   }
@@ -85,7 +81,6 @@ Status Mamba2Mixer::place(Placement& to) {
     CHIMERE_TRY(*v, to.ops.place_floats(*v, shape_.n_heads));
   }
   if (norm_ == nullptr) return {};
-  CHIMERE_CHECK_OK(require(to.ops, OptionalOp::kGroupRmsNorm));
   CHIMERE_TRY(norm_, to.ops.place_floats(norm_, shape_.inner()));
   return {};
 }
