@@ -29,6 +29,8 @@ using chimere::kernels::kKvPageTokens;
 using chimere::kernels::KvView;
 using chimere::kernels::Ops;
 using chimere::kernels::RowClass;
+using chimere::kernels::SelectiveShape;
+using chimere::kernels::SsdShape;
 using chimere::kernels::StepRows;
 using chimere::kernels::test::Batch;
 using chimere::kernels::test::Matrix;
@@ -120,6 +122,55 @@ struct Bench {
       }
     });
     report(std::string(name) + " gdn_conv, rows " + std::to_string(rows), seconds / layers, 0);
+  }
+
+  /// Rows of one sequence, with `layers` states as in delta_net().
+  void ssd(const char* name, const SsdShape& s, RowClass row_class, int rows, int layers) const {
+    Rng rng(1);
+    const Batch batch({one_slice(row_class, rows)});
+    const Matrix xbc(rng, rows, s.conv_dim(), 0.05F);
+    const Matrix dt(rng, rows, s.n_heads);
+    Matrix out(rows, s.inner(), 0);
+    const std::vector<float> a(static_cast<size_t>(s.n_heads), -0.5F);
+    std::vector<float> state = normal_floats(rng, layers * s.state_floats());
+    const double seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) {
+        ops.ssd_scan(batch.view(), s, {a.data(), a.data(), a.data()}, xbc.view(), dt.view(),
+                     {state.data() + l * s.state_floats(), s.state_floats()}, out.view());
+      }
+    });
+    report(std::string(name) + " ssd_scan, rows " + std::to_string(rows), seconds / layers,
+           8.0 * static_cast<double>(s.state_floats()));
+  }
+
+  void selective(const char* name, const SelectiveShape& s, RowClass row_class, int rows,
+                 int layers) const {
+    Rng rng(1);
+    const Batch batch({one_slice(row_class, rows)});
+    const Matrix x(rng, rows, s.channels);
+    const Matrix dt(rng, rows, s.channels);
+    const Matrix b(rng, rows, s.state_dim);
+    Matrix out(rows, s.channels, 0);
+    const std::vector<float> a(static_cast<size_t>(s.state_floats()), -0.5F);
+    std::vector<float> state = normal_floats(rng, layers * s.state_floats());
+    const double seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) {
+        ops.selective_scan(batch.view(), s, {a.data(), a.data(), a.data()},
+                           {x.view(), dt.view(), b.view(), b.view()},
+                           {state.data() + l * s.state_floats(), s.state_floats()}, out.view());
+      }
+    });
+    report(std::string(name) + " selective_scan, rows " + std::to_string(rows), seconds / layers,
+           12.0 * static_cast<double>(s.state_floats()));
+  }
+
+  /// Rows whose last one writes the state in place.
+  static SequenceSpec one_slice(RowClass row_class, int rows) {
+    SequenceSpec spec;
+    spec.slices = {{row_class, rows}};
+    spec.write_slots.assign(static_cast<size_t>(rows), -1);
+    spec.write_slots.back() = 0;
+    return spec;
   }
 
   /// Decode rows of one sequence: a state stored after every row, and rows that are kept, after
@@ -262,6 +313,17 @@ int main(int argc, char** argv) {
   bench.verification("35B", big, 4, 30);
   bench.delta_net("tiny", tiny, RowClass::kDecode, 1, 6);
   bench.delta_net("tiny", tiny, RowClass::kPrefill, 64, 6);
+
+  SsdShape nemotron;  // Nemotron 3 Nano 30B-A3B
+  nemotron.n_heads = 64;
+  nemotron.head_dim = 64;
+  nemotron.n_groups = 8;
+  nemotron.state_dim = 128;
+  bench.ssd("Nemotron", nemotron, RowClass::kDecode, 1, 23);
+  bench.ssd("Nemotron", nemotron, RowClass::kPrefill, 64, 4);
+  const SelectiveShape mamba = {.channels = 5120, .state_dim = 16};  // Mamba 2.8B
+  bench.selective("Mamba", mamba, RowClass::kDecode, 1, 64);
+  bench.selective("Mamba", mamba, RowClass::kPrefill, 64, 4);
 
   AttentionShape attention;
   attention.n_heads = 16;

@@ -252,8 +252,8 @@ def families(args):
     with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("logits.mjs") as peer:
         for arch in args.architectures.split(",") if args.architectures else FAMILIES:
             for _ in range(args.seeds):
-                model = pathlib.Path(folder) / f"{arch}.gguf"
                 seed = draw.randrange(1 << 30)
+                model = pathlib.Path(folder) / f"{arch}-{seed}.gguf"  # a name of its own: the peer keeps models by name
                 subprocess.run([args.writer, model, arch, str(seed)], check=True)
                 job = {"model": str(model), "tokens": [draw.randrange(96) for _ in range(args.tokens)], "kv": "F32"}
                 theirs = peer.ask(job)["positions"]

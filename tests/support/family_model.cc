@@ -162,6 +162,8 @@ void FamilyMaker::write_keys() {
     set("ssm.state_size", mamba ? kMambaStates : m_.state_dim);
     set("ssm.time_step_rank", mamba ? kRank : m_.n_v_heads);
     if (mamba2) set("ssm.group_count", m_.n_k_heads);
+    // FalconMamba's.
+    if (is("mamba")) writer().set_bool("mamba.ssm.dt_b_c_rms", m_.seed % 2 == 1);
   }
   if (lfm2()) set("shortconv.l_cache", kShortTaps);
   if (granite()) {
