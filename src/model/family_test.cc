@@ -182,6 +182,27 @@ TEST_P(Family, OddKeysAreRefusedOrRun) {
   EXPECT_GT(refused, 0);
 }
 
+// No tensor is optional in the sense that a file without it, or with one that is not known, runs.
+TEST_P(Family, ARenamedTensorIsRefused) {
+  SCOPED_TRACE(seed_);
+  const Runner whole(family_bytes(shape()));
+  ASSERT_NE(whole.model, nullptr) << whole.error.message;
+  for (const gguf::TensorInfo& tensor : whole.file->tensors()) {
+    std::vector<uint8_t> bytes = whole.bytes;
+    // A name follows its length, of 8 bytes.
+    std::string stored(8, '\0');
+    stored[0] = static_cast<char>(tensor.name.size());
+    stored += tensor.name;
+    const auto found =
+        std::ranges::search(bytes, stored, {}, {}, [](char c) { return static_cast<uint8_t>(c); });
+    ASSERT_FALSE(found.empty()) << tensor.name;
+    *(found.end() - 1) = '~';
+    const Runner odd(bytes);
+    EXPECT_EQ(odd.model, nullptr) << tensor.name;
+    EXPECT_FALSE(odd.error.message.empty()) << tensor.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Family, testing::ValuesIn(test::kFamilies), [](const auto& family) {
   std::string name = family.param;
   std::ranges::replace(name, '-', '_');
