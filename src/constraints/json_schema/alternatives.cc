@@ -203,8 +203,10 @@ bool Records::intersect(Alternatives& a, const Alternatives& b) {
       std::max({a.strings.size() * b.strings.size(), a.numbers.size() * b.numbers.size(),
                 a.objects.size() * b.objects.size(), a.arrays.size() * b.arrays.size()});
   if (largest > kMaxPairsAtOnce && std::min(a.size(), b.size()) > 1) return false;
-  if (largest > 1) pairs_ += largest;  // single records are no combinations
-  if (pairs_ > kMaxPairs) return false;
+  // Single records, as in deeply nested schemas, cost less than combinations.
+  constexpr size_t kCombination = 4;
+  pairs_ += largest > 1 ? kCombination * largest : 1;
+  if (pairs_ > kCombination * kMaxPairs) return false;
 
   std::vector<StringSet> strings;
   for (const StringSet& left : a.strings) {
