@@ -33,9 +33,14 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
 
-/// What follows `depth` bytes of a key in its shortest form, with the closing quote.
+/// What follows `depth` bytes of a key in its shortest form, with the closing quote. A token may
+/// have ended inside of a character.
 std::string rest_of_key(std::string_view key, size_t depth) {
-  return nlohmann::json(std::string(key.substr(depth))).dump().substr(1);
+  std::string out;
+  for (; depth < key.size() && (static_cast<uint8_t>(key[depth]) & 0xC0U) == 0x80U; ++depth) {
+    out += key[depth];
+  }
+  return out + nlohmann::json(std::string(key.substr(depth))).dump().substr(1);
 }
 
 }  // namespace
