@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <iterator>
-#include <numeric>
 
+#include "constraints/leaf_masks.h"
 #include "constraints/white_space.h"
 
 namespace chimere::constraints {
@@ -22,6 +21,10 @@ constexpr uint32_t kManyNodes = 32;
 /// States that read at least this many bytes are walked with their transitions in rows.
 constexpr size_t kManyBytes = 24;
 
+uint64_t shared_mask_key(uint64_t key, uint32_t node, bool overlaps) {
+  return combine(key, uint64_t{node} << 1 | (overlaps ? 1 : 0));
+}
+
 }  // namespace
 
 Automaton::Automaton(std::unique_ptr<Machine> machine, std::shared_ptr<const TokenTrie> trie)
@@ -34,15 +37,15 @@ State Automaton::start() {
 
 State Automaton::read(State state, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
-  return read_unlocked(state, bytes);
+  return read_unlocked({machine_.get(), state}, bytes);
 }
 
-State Automaton::read_unlocked(State state, std::string_view bytes) {
+State Automaton::read_unlocked(Outer outer, std::string_view bytes) {
   for (const char c : bytes) {
-    if (state == kDead) break;
-    state = machine_->next(state, static_cast<uint8_t>(c));
+    if (outer.state == kDead) break;
+    outer.state = outer.machine->next(outer.state, static_cast<uint8_t>(c));
   }
-  return state;
+  return outer.state;
 }
 
 bool Automaton::accepts(State state) {
@@ -93,33 +96,62 @@ std::string Automaton::forced(State state, size_t limit, bool habitual) {
   return text;
 }
 
+namespace {
+
+void set_token(std::span<uint32_t> mask, int32_t token) {
+  mask[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
+}
+
+void clear_token(std::span<uint32_t> mask, int32_t token) {
+  mask[static_cast<uint32_t>(token) / 32] &= ~(1U << (static_cast<uint32_t>(token) % 32));
+}
+
+}  // namespace
+
+/// `fresh`: the mask is not filled yet.
+void Automaton::apply(const Entry& entry, bool fresh, std::span<uint32_t> mask) {
+  const bool dense = entry.leaf && !entry.leaf->bits.empty();
+  if (dense && fresh) {
+    std::ranges::copy(entry.leaf->bits, mask.begin());
+  } else if (dense) {
+    for (size_t i = 0; i < mask.size(); ++i) mask[i] |= entry.leaf->bits[i];
+  } else if (fresh) {
+    std::ranges::fill(mask, 0);
+  }
+  if (entry.leaf) {
+    for (const int32_t token : entry.leaf->tokens) set_token(mask, token);
+  }
+  for (const auto& part : entry.parts) {
+    for (size_t i = 0; i < part->bits.size(); ++i) mask[i] |= part->bits[i];
+    for (const int32_t token : part->tokens) set_token(mask, token);
+  }
+  for (const int32_t token : entry.added) set_token(mask, token);
+  for (const int32_t token : entry.removed) clear_token(mask, token);
+  for (const int32_t token : entry.added_last) set_token(mask, token);
+  if (entry.after) apply(*entry.after, false, mask);
+}
+
 Status Automaton::mask(State state, std::span<uint32_t> mask) {
   const std::lock_guard lock(mutex_);
-  std::ranges::fill(mask, 0);
-  const auto set = [&](int32_t token) {
-    mask[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
-  };
-  const auto clear = [&](int32_t token) {
-    mask[static_cast<uint32_t>(token) / 32] &= ~(1U << (static_cast<uint32_t>(token) % 32));
+  const auto set_end = [&] {
+    for (const int32_t token : trie_->end_tokens()) set_token(mask, token);
   };
   if (state == kDead) {
-    std::ranges::for_each(trie_->end_tokens(), set);
+    std::ranges::fill(mask, 0);
+    set_end();
     return {};
   }
   CHIMERE_CHECK_OK(status_unlocked());
-  const Entry& entry = this->entry(state);
+  const EntryPointer entry = this->entry({machine_.get(), state});
   CHIMERE_CHECK_OK(status_unlocked());
-  if (entry.leaf) std::ranges::copy(entry.leaf->inside, mask.begin());
-  std::ranges::for_each(entry.added, set);
-  std::ranges::for_each(entry.removed, clear);
-  std::ranges::for_each(entry.added_last, set);
-  if (entry.accepts) std::ranges::for_each(trie_->end_tokens(), set);
+  apply(*entry, true, mask);
+  if (machine_->accepts(state)) set_end();
   return {};
 }
 
 bool Automaton::unconstrained(State state) {
   const std::lock_guard lock(mutex_);
-  return state != kDead && status_unlocked().ok() && entry(state).everything;
+  return state != kDead && status_unlocked().ok() && entry({machine_.get(), state})->everything;
 }
 
 Status Automaton::status() {
@@ -141,24 +173,36 @@ size_t Automaton::memory() {
   return sizeof(*this) + machine_->memory() + entry_bytes_ + leaf_bytes_;
 }
 
-const Automaton::Entry& Automaton::entry(State state) {
-  state = machine_->mask_class(state, trie_->longest());
-  const auto found = entries_.find(state);
-  if (found != entries_.end()) return found->second;
-  if (entry_bytes_ > kMaskBytes) {
-    entries_.clear();
-    entry_bytes_ = 0;
-  }
-  Entry made = compute(state);
-  made.accepts = machine_->accepts(state);
-  entry_bytes_ += sizeof(Entry) + 32 +
-                  (made.added.capacity() + made.removed.capacity() + made.added_last.capacity()) *
-                      sizeof(int32_t);
-  return entries_.emplace(state, std::move(made)).first->second;
+size_t Automaton::Entry::memory() const {
+  return sizeof(Entry) + 64 + parts.capacity() * sizeof(parts[0]) +
+         (added.capacity() + removed.capacity() + added_last.capacity()) * sizeof(int32_t);
 }
 
-std::optional<Automaton::Leaf> Automaton::leaf_of(State state) {
-  std::optional<Machine::Inner> inner = machine_->inner(state);
+void Automaton::drop_if_large() {
+  if (entry_bytes_ <= kMaskBytes) return;
+  entries_.clear();
+  tails_.clear();
+  entry_bytes_ = 0;
+}
+
+Automaton::EntryPointer Automaton::entry(Outer outer) {
+  outer.state = outer.machine->mask_class(outer.state, trie_->longest());
+  const Key key(outer.machine, outer.state);
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) return found->second;
+  // Where nothing else is allowed, the machine inside says all.
+  if (const auto inner = outer.machine->inner(outer.state); inner && inner->last) {
+    if (inner->machine != outer.machine) return entry({inner->machine, inner->state});
+  }
+  drop_if_large();
+  auto made = std::make_shared<const Entry>(compute(outer));
+  entry_bytes_ += made->memory();
+  entries_.emplace(key, made);
+  return made;
+}
+
+std::optional<Automaton::Leaf> Automaton::leaf_of(Outer outer) {
+  std::optional<Machine::Inner> inner = outer.machine->inner(outer.state);
   if (!inner) return std::nullopt;
   Leaf leaf;
   for (int depth = 0; inner && depth < kInnerDepth; ++depth) {
@@ -166,76 +210,85 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(State state) {
     leaf.state = inner->state;
     leaf.uniform = leaf.uniform && inner->uniform;
     leaf.overlaps = leaf.overlaps || inner->overlaps;
-    leaf.last = leaf.last && inner->last;
+    leaf.direct = depth == 0;
+    leaf.compares = leaf.compares || inner->compares;
     std::ranges::move(inner->exceptions, std::back_inserter(leaf.exceptions));
     inner = leaf.machine->inner(leaf.state);
   }
+  std::ranges::sort(leaf.exceptions);
   return leaf;
 }
 
-Automaton::Entry Automaton::compute(State state) {
-  Entry entry;
-  std::optional<Leaf> leaf = leaf_of(state);
+Automaton::Entry Automaton::compute(Outer outer) {
+  const std::optional<Leaf> leaf = leaf_of(outer);
   if (!leaf || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
-    return compute_without_leaf(state);
+    return compute_without_leaf(outer);
   }
-  entry.leaf = leaf_mask(*leaf->machine, leaf->state);
-  if (entry.leaf->everything || leaf->last) {
-    entry.everything = entry.leaf->everything;
+  Entry entry;
+  entry.leaf = leaf_mask(*leaf, {});
+  if (entry.leaf->everything) {
+    entry.everything = true;
     return entry;
   }
   if (!entry.leaf->groups_known || (entry.leaf->accepts && leaf->overlaps)) {
-    return compute_without_leaf(state);
+    return compute_without_leaf(outer);
   }
   if (leaf->uniform) {
-    add_uniform_exits(state, *leaf, entry);
-    add_exceptions(state, *leaf, entry);
+    add_uniform_exits(outer, *leaf, *entry.leaf, {}, entry);
+    if (entry.leaf->accepts) add_what_follows(outer, *leaf, entry);
   } else {
-    add_every_exit(state, entry);
-    add_exceptions(state, *leaf, entry);
+    add_every_exit(outer, entry);
   }
-  const size_t inside = static_cast<size_t>(
-      std::transform_reduce(entry.leaf->inside.begin(), entry.leaf->inside.end(), int64_t{0},
-                            std::plus<>(), [](uint32_t word) { return std::popcount(word); }));
-  if (inside + entry.added.size() >= trie_->trie().tokens.size() && entry.removed.empty()) {
-    std::vector<uint32_t> all = entry.leaf->inside;
-    for (const int32_t token : entry.added) {
-      all[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
-    }
-    size_t allowed = 0;
-    for (const uint32_t word : all) allowed += static_cast<size_t>(std::popcount(word));
-    entry.everything = allowed == trie_->trie().tokens.size();
-  }
+  add_exceptions(outer, *leaf, {}, entry);
+  entry.everything = allows_everything(entry);
   return entry;
 }
 
-Automaton::Entry Automaton::compute_without_leaf(State state) {
+bool Automaton::allows_everything(const Entry& entry) const {
+  // Most masks are not: the long way is taken seldom.
+  if (!entry.leaf || entry.leaf->bits.empty() || !entry.removed.empty()) return false;
+  std::vector<uint32_t> mask(trie_->mask_words());
+  apply(entry, true, mask);
+  return std::ranges::equal(mask, trie_->all());
+}
+
+Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
   Entry entry;
-  const ByteSet first = machine_->first_bytes(state);
+  const ByteSet first = outer.machine->first_bytes(outer.state);
   if (first.count() < kManyBytes) {
-    walk(trie_->trie(), 0, state, first, entry.added);
+    walk(trie_->trie(), 0, outer, first, entry.added, &entry);
     entry.everything = entry.added.size() == trie_->trie().tokens.size();
     return entry;
   }
-  entry.leaf = std::make_shared<const LeafMask>(
-      compute_leaf_mask(*machine_, state, trie_->trie(), trie_->mask_words(), false));
-  entry_bytes_ += entry.leaf->memory();
+  uint64_t key = outer.machine->shared_key(outer.state);
+  if (key != 0) key = shared_mask_key(key, 0, false);
+  entry.leaf = key != 0 ? trie_->leaf_masks().find(key) : nullptr;
+  if (!entry.leaf) {
+    entry.leaf = std::make_shared<const LeafMask>(compute_leaf_mask(
+        *outer.machine, outer.state, *trie_, {}, key != 0 ? LeafExits::kGroups : LeafExits::kNone));
+    if (key != 0) trie_->leaf_masks().insert(key, entry.leaf, entry.leaf->memory());
+    entry_bytes_ += entry.leaf->memory();
+  }
   entry.everything = entry.leaf->everything;
   return entry;
 }
 
-std::shared_ptr<const LeafMask> Automaton::leaf_mask(Machine& machine, State state) {
-  state = machine.mask_class(state, trie_->longest());
-  const uint64_t key = machine.shared_key(state);
+std::shared_ptr<const LeafMask> Automaton::leaf_mask(const Leaf& leaf, TriePosition position) {
+  Machine& machine = *leaf.machine;
+  const State state = machine.mask_class(leaf.state, trie_->longest());
+  uint64_t key = machine.shared_key(state);
+  const std::tuple own(&machine, state, position.node, leaf.overlaps);
   if (key != 0) {
+    key = shared_mask_key(key, position.node, leaf.overlaps);
     if (auto found = trie_->leaf_masks().find(key)) return found;
-  } else if (const auto found = leaves_.find({&machine, state}); found != leaves_.end()) {
+  } else if (const auto found = leaves_.find(own); found != leaves_.end()) {
     return found->second;
   }
   auto made = std::make_shared<const LeafMask>(
-      compute_leaf_mask(machine, state, trie_->trie(), trie_->mask_words(), true));
+      compute_leaf_mask(machine, state, *trie_, position,
+                        leaf.overlaps ? LeafExits::kGroupsAndContinuations : LeafExits::kGroups));
   if (key != 0) {
-    trie_->leaf_masks().insert(key, made);
+    trie_->leaf_masks().insert(key, made, made->memory());
     return made;
   }
   if (leaf_bytes_ > kMaskBytes) {
@@ -243,67 +296,124 @@ std::shared_ptr<const LeafMask> Automaton::leaf_mask(Machine& machine, State sta
     leaf_bytes_ = 0;
   }
   leaf_bytes_ += made->memory();
-  leaves_.emplace(std::pair(&machine, state), made);
+  leaves_.emplace(own, made);
   return made;
 }
 
-std::string Automaton::path(const LeafMask::Exit& exit) const {
+/// The bytes that lead to an exit from behind the position.
+std::string_view Automaton::path(const LeafMask::Exit& exit, TriePosition position) const {
   const int32_t token = trie_->trie().tokens_below(exit.node).front();
-  return std::string(trie_->bytes(token).substr(0, exit.depth));
+  return trie_->bytes(token).substr(position.depth, exit.depth - position.depth);
 }
 
-void Automaton::add_uniform_exits(State state, Leaf& leaf, Entry& entry) {
-  std::ranges::sort(leaf.exceptions);
-  for (const LeafMask::ExitGroup& group : entry.leaf->groups) {
-    const bool continued = leaf.overlaps && !group.continuations.tokens.empty();
-    if (group.suffixes.tokens.empty() && !continued) continue;
-    for (const LeafMask::Exit& exit : group.exits) {
-      const std::string text = path(exit);
-      if (std::ranges::binary_search(leaf.exceptions, text)) continue;
-      const State after = read_unlocked(state, text);
-      if (after != kDead) {
-        const ByteSet first = machine_->first_bytes(after);
-        walk(group.suffixes, 0, after, first, entry.added);
-        if (continued) walk(group.continuations, 0, after, first, entry.added);
+std::shared_ptr<const TailSet> Automaton::tails(Outer outer) {
+  const Key key(outer.machine, outer.state);
+  if (const auto found = tails_.find(key); found != tails_.end()) return found->second;
+  std::vector<int32_t> numbers;
+  const ByteSet first = outer.machine->first_bytes(outer.state);
+  walk(trie_->quotes().tails, 0, outer, first, numbers);
+  auto made = std::make_shared<TailSet>(trie_->quotes().words());
+  for (const int32_t number : numbers) {
+    const auto bit = static_cast<uint32_t>(number);
+    (*made)[bit / 64] |= uint64_t{1} << (bit % 64);
+  }
+  entry_bytes_ += made->size() * sizeof(uint64_t) + 96;
+  tails_.emplace(key, made);
+  return made;
+}
+
+void Automaton::add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
+                          State after, TriePosition position, Entry& entry) {
+  if (group.tails.empty()) return;
+  const QuoteTable& quotes = trie_->quotes();
+  const std::shared_ptr<const TailSet> allowed = tails({outer.machine, after});
+  for (size_t i = 0; i < group.tails.size(); ++i) {
+    for (uint64_t bits = group.tails[i] & (*allowed)[i]; bits != 0; bits &= bits - 1) {
+      const size_t number = i * 64 + static_cast<size_t>(std::countr_zero(bits));
+      const int32_t token = quotes.tokens[number];
+      // A whole string behind the leaf may be compared with it.
+      const bool compared = leaf.compares && quotes.has_strings(number);
+      if (compared && read_unlocked(outer, trie_->bytes(token).substr(position.depth)) == kDead) {
+        continue;
       }
-      break;
+      entry.added.push_back(token);
     }
   }
-  if (!entry.leaf->accepts) return;
-  ByteSet first = machine_->first_bytes(state);
+}
+
+void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
+                                  TriePosition position, Entry& entry) {
+  for (const LeafMask::ExitGroup& group : mask.groups) {
+    const bool continued = leaf.overlaps && !group.continuations.tokens.empty();
+    if (group.tails.empty() && group.suffixes.tokens.empty() && !continued) continue;
+    State after = kDead;
+    if (leaf.direct && !leaf.overlaps) after = outer.machine->after(outer.state, group.state);
+    if (after == kDead) {
+      // The shortest text will do.
+      const LeafMask::Exit* shortest = nullptr;
+      for (const LeafMask::Exit& exit : group.exits) {
+        if (shortest != nullptr && shortest->depth <= exit.depth) continue;
+        if (!leaf.exceptions.empty() &&
+            std::ranges::binary_search(leaf.exceptions, path(exit, position))) {
+          continue;
+        }
+        shortest = &exit;
+      }
+      if (shortest != nullptr) after = read_unlocked(outer, path(*shortest, position));
+    }
+    if (after == kDead) continue;
+    add_tails(outer, leaf, group, after, position, entry);
+    if (group.suffixes.tokens.empty() && !continued) continue;
+    const ByteSet first = outer.machine->first_bytes(after);
+    walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
+    if (continued) walk(group.continuations, 0, {outer.machine, after}, first, entry.added);
+  }
+}
+
+/// What may follow the leaf, which accepts.
+void Automaton::add_what_follows(Outer outer, const Leaf& leaf, Entry& entry) {
+  if (leaf.direct && !leaf.overlaps) {
+    const State after = outer.machine->after(outer.state, leaf.state);
+    if (after != kDead) {
+      entry.after = this->entry({outer.machine, after});
+      return;
+    }
+  }
+  ByteSet first = outer.machine->first_bytes(outer.state);
   for (int byte = 0; byte < 256; ++byte) {
     if (first[byte] && leaf.machine->next(leaf.state, static_cast<uint8_t>(byte)) != kDead) {
       first.reset(byte);
     }
   }
-  walk(trie_->trie(), 0, state, first, entry.added);
+  walk(trie_->trie(), 0, outer, first, entry.added);
 }
 
 /// Walks every text of the leaf in the outer machine.
-void Automaton::add_every_exit(State state, Entry& entry) {
-  for (const LeafMask::ExitGroup& group : entry.leaf->groups) {
-    for (const LeafMask::Exit& exit : group.exits) {
-      const State after = read_unlocked(state, path(exit));
-      const auto below = trie_->trie().tokens_below(exit.node);
-      entry.removed.insert(entry.removed.end(), below.begin(), below.end());
-      if (after == kDead) continue;
-      const auto at = trie_->trie().tokens_at(exit.node);
-      entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
-      walk(trie_->trie(), exit.node, after, machine_->first_bytes(after), entry.added_last);
-    }
+void Automaton::add_every_exit(Outer outer, Entry& entry) {
+  const ByteTrie& trie = trie_->trie();
+  for (const LeafMask::Exit& exit : entry.leaf->exits) {
+    const State after = read_unlocked(outer, path(exit, {}));
+    const auto below = trie.tokens_below(exit.node);
+    entry.removed.insert(entry.removed.end(), below.begin(), below.end());
+    if (after == kDead) continue;
+    const auto at = trie.tokens_at(exit.node);
+    entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
+    if (below.size() == at.size()) continue;
+    walk(trie, exit.node, {outer.machine, after}, outer.machine->first_bytes(after),
+         entry.added_last);
   }
 }
 
-void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {
+void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition position, Entry& entry) {
   const ByteTrie& trie = trie_->trie();
   for (const std::string& text : leaf.exceptions) {
-    uint32_t node = 0;
-    State after = state;
+    uint32_t node = position.node;
+    State after = outer.state;
     for (size_t read = 0; read < text.size(); ++read) {
       const std::optional<uint32_t> child = trie.child(node, static_cast<uint8_t>(text[read]));
       if (!child) break;
       node = *child;
-      after = after == kDead ? kDead : machine_->next(after, static_cast<uint8_t>(text[read]));
+      after = after == kDead ? kDead : outer.machine->next(after, static_cast<uint8_t>(text[read]));
       const bool whole = read + 1 == text.size();
       if (whole) {
         const auto below = trie.tokens_below(node);
@@ -313,7 +423,10 @@ void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {
       // The inner machine need not read the beginning of an exception.
       const auto at = trie.tokens_at(node);
       entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
-      if (whole) walk(trie, node, after, machine_->first_bytes(after), entry.added_last);
+      if (whole) {
+        walk(trie, node, {outer.machine, after}, outer.machine->first_bytes(after),
+             entry.added_last);
+      }
     }
   }
 }
@@ -321,7 +434,7 @@ void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {
 size_t Automaton::settled(State state, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   const ByteTrie& trie = trie_->trie();
-  const State behind = read_unlocked(state, bytes);
+  const State behind = read_unlocked({machine_.get(), state}, bytes);
   const size_t longest = std::min(bytes.size(), static_cast<size_t>(trie_->longest()));
   for (size_t from = bytes.size() - longest; from < bytes.size(); ++from) {
     std::optional<uint32_t> node = 0;
@@ -358,17 +471,32 @@ bool Automaton::any_below(uint32_t node, State state) {
   return false;
 }
 
-void Automaton::walk(const ByteTrie& trie, uint32_t node, State state, const ByteSet& first,
-                     std::vector<int32_t>& tokens) {
+bool Automaton::add_part(Outer outer, TriePosition position, Entry& entry) {
+  const std::optional<Leaf> leaf = leaf_of(outer);
+  if (!leaf || !leaf->uniform || leaf->overlaps || leaf->machine->accepts(leaf->state)) {
+    return false;
+  }
+  std::shared_ptr<const LeafMask> mask = leaf_mask(*leaf, position);
+  if (!mask->groups_known) return false;
+  add_uniform_exits(outer, *leaf, *mask, position, entry);
+  add_exceptions(outer, *leaf, position, entry);
+  entry.parts.push_back(std::move(mask));
+  return true;
+}
+
+void Automaton::walk(const ByteTrie& trie, uint32_t node, Outer outer, const ByteSet& first,
+                     std::vector<int32_t>& tokens, Entry* entry) {
   const uint32_t end = trie.nodes[node].end;
-  levels_.clear();
-  levels_.push_back({end, state, false, first});
+  const size_t base = levels_.size();
+  levels_.push_back({end, outer.state, false, first});
   for (uint32_t i = node + 1; i < end;) {
     while (i >= levels_.back().end) levels_.pop_back();
     const ByteTrie::Node& at = trie.nodes[i];
-    const Level& level = levels_.back();
     State to = kDead;
-    if (level.all || level.bytes[at.byte]) to = machine_->next(level.state, at.byte);
+    {
+      const Level& level = levels_.back();
+      if (level.all || level.bytes[at.byte]) to = outer.machine->next(level.state, at.byte);
+    }
     if (to == kDead) {
       i = at.end;
       continue;
@@ -377,12 +505,18 @@ void Automaton::walk(const ByteTrie& trie, uint32_t node, State state, const Byt
     tokens.insert(tokens.end(), here.begin(), here.end());
     const uint32_t nodes = at.end - i;
     if (nodes >= kManyNodes) {
-      levels_.push_back({at.end, to, false, machine_->first_bytes(to)});
+      const auto depth = static_cast<uint32_t>(levels_.size() - base);
+      if (entry != nullptr && add_part({outer.machine, to}, {i, depth}, *entry)) {
+        i = at.end;
+        continue;
+      }
+      levels_.push_back({at.end, to, false, outer.machine->first_bytes(to)});
     } else if (nodes > 1) {
       levels_.push_back({at.end, to, true, {}});
     }
     ++i;
   }
+  levels_.resize(base);
 }
 
 }  // namespace chimere::constraints

@@ -10,11 +10,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "constraints/hash.h"
 #include "constraints/leaf_mask.h"
 #include "constraints/machine.h"
 #include "constraints/token_trie.h"
@@ -51,42 +53,71 @@ class Automaton {
   size_t memory();
 
  private:
-  /// The mask of a state: `leaf` with tokens added, then removed, then added.
+  /// The mask of a state: `leaf` and `parts` with tokens added, then removed, then added.
   struct Entry {
     std::shared_ptr<const LeafMask> leaf;
+    std::vector<std::shared_ptr<const LeafMask>> parts;  ///< of strings that tokens begin
     std::vector<int32_t> added;
     std::vector<int32_t> removed;
     std::vector<int32_t> added_last;
-    bool accepts = false;
+    /// What follows the leaf, which may end here. Its tokens are none of those above.
+    std::shared_ptr<const Entry> after;
     bool everything = false;
+    size_t memory() const;
   };
+  using EntryPointer = std::shared_ptr<const Entry>;
   /// The innermost machine that reads the next bytes.
   struct Leaf {
     Machine* machine = nullptr;
     State state = kDead;
     bool uniform = true;
     bool overlaps = false;
-    bool last = true;
+    bool direct = true;     ///< nothing stands between it and the outer machine
+    bool compares = false;  ///< Machine::Inner::compares
     std::vector<std::string> exceptions;
+  };
+  /// A state of one of the machines inside.
+  struct Outer {
+    Machine* machine = nullptr;
+    State state = kDead;
+  };
+  using Key = std::pair<Machine*, State>;
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      return combine(reinterpret_cast<uintptr_t>(key.first), key.second);
+    }
   };
 
   Status status_unlocked();
-  const Entry& entry(State state);
-  Entry compute(State state);
-  std::optional<Leaf> leaf_of(State state);
-  std::shared_ptr<const LeafMask> leaf_mask(Machine& machine, State state);
-  Entry compute_without_leaf(State state);
-  void add_uniform_exits(State state, Leaf& leaf, Entry& entry);
-  void add_every_exit(State state, Entry& entry);
-  void add_exceptions(State state, const Leaf& leaf, Entry& entry);
+  EntryPointer entry(Outer outer);
+  Entry compute(Outer outer);
+  static std::optional<Leaf> leaf_of(Outer outer);
+  std::shared_ptr<const LeafMask> leaf_mask(const Leaf& leaf, TriePosition position);
+  Entry compute_without_leaf(Outer outer);
+  void add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask, TriePosition position,
+                         Entry& entry);
+  void add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group, State after,
+                 TriePosition position, Entry& entry);
+  void add_what_follows(Outer outer, const Leaf& leaf, Entry& entry);
+  void add_every_exit(Outer outer, Entry& entry);
+  void add_exceptions(Outer outer, const Leaf& leaf, TriePosition position, Entry& entry);
+  /// Adds the string, or the like, that is read behind a node, and what follows it. False, and no
+  /// change, if it cannot be had more cheaply than by walking.
+  bool add_part(Outer outer, TriePosition position, Entry& entry);
+  /// The tails that the machine allows from a state.
+  std::shared_ptr<const TailSet> tails(Outer outer);
   /// Adds the tokens below a node of a trie that the machine allows from a state, without the
-  /// node's own. `first`: restricts the first byte.
-  void walk(const ByteTrie& trie, uint32_t node, State state, const ByteSet& first,
-            std::vector<int32_t>& tokens);
+  /// node's own. `first`: restricts the first byte. With `entry`, the trie is the vocabulary's and
+  /// strings are added to it as parts.
+  void walk(const ByteTrie& trie, uint32_t node, Outer outer, const ByteSet& first,
+            std::vector<int32_t>& tokens, Entry* entry = nullptr);
   /// Whether the machine allows a token below a node of the vocabulary from a state.
   bool any_below(uint32_t node, State state);
-  State read_unlocked(State state, std::string_view bytes);
-  std::string path(const LeafMask::Exit& exit) const;
+  State read_unlocked(Outer outer, std::string_view bytes);
+  std::string_view path(const LeafMask::Exit& exit, TriePosition position) const;
+  static void apply(const Entry& entry, bool fresh, std::span<uint32_t> mask);
+  bool allows_everything(const Entry& entry) const;
+  void drop_if_large();
 
   struct Level {
     uint32_t end = 0;
@@ -98,11 +129,12 @@ class Automaton {
   mutable Mutex mutex_;
   std::unique_ptr<Machine> machine_;
   std::shared_ptr<const TokenTrie> trie_;
-  std::unordered_map<State, Entry> entries_;
-  size_t entry_bytes_ = 0;
-  std::map<std::pair<Machine*, State>, std::shared_ptr<const LeafMask>> leaves_;
+  std::unordered_map<Key, EntryPointer, KeyHash> entries_;
+  std::unordered_map<Key, std::shared_ptr<const TailSet>, KeyHash> tails_;
+  size_t entry_bytes_ = 0;  ///< of both
+  std::map<std::tuple<Machine*, State, uint32_t, bool>, std::shared_ptr<const LeafMask>> leaves_;
   size_t leaf_bytes_ = 0;
-  std::vector<Level> levels_;  ///< scratch of walk()
+  std::vector<Level> levels_;  ///< of the walks in progress
 };
 
 }  // namespace chimere::constraints

@@ -47,6 +47,7 @@ class OwnedRegexMachine final : public Machine {
     Inner inner;
     inner.machine = machine_.get();
     inner.state = state;
+    inner.uniform = true;
     inner.last = true;
     return inner;
   }

@@ -4,13 +4,33 @@
 
 namespace chimere::constraints {
 
-uint8_t ByteTrie::plainness(uint8_t byte) {
-  constexpr std::string_view kOthers = "\"\\<>[]{}`";
-  const auto in = [byte](char first, char last) { return byte >= first && byte <= last; };
-  if (in('a', 'z') || in('A', 'Z') || in('0', '9') || byte == '_') return 2;
-  if (byte < 0x20 || byte >= 0x7F) return 0;
-  return kOthers.find(static_cast<char>(byte)) == std::string_view::npos ? 1 : 0;
+namespace {
+
+/// The bytes of a UTF-8 character that are still to come.
+struct Utf8Rest {
+  int left = 0;
+  uint8_t low = 0x80;  ///< bounds of the next one
+  uint8_t high = 0xBF;
+};
+
+/// The class of a character that `byte` begins or continues.
+CharacterClasses read_class(Utf8Rest& rest, uint8_t byte) {
+  if (rest.left > 0) {
+    const bool fits = byte >= rest.low && byte <= rest.high;
+    rest = {.left = fits ? rest.left - 1 : 0};
+    return fits ? kNonAsciiClass : kOtherClass;
+  }
+  if (byte < 0x80) return kClassOfAscii[byte];
+  if (byte < 0xC2 || byte > 0xF4) return kOtherClass;
+  rest.left = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
+  if (byte == 0xE0) rest.low = 0xA0;
+  if (byte == 0xED) rest.high = 0x9F;
+  if (byte == 0xF0) rest.low = 0x90;
+  if (byte == 0xF4) rest.high = 0x8F;
+  return kNonAsciiClass;
 }
+
+}  // namespace
 
 ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entries) {
   std::ranges::sort(entries);
@@ -18,14 +38,16 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
   trie.nodes.emplace_back();
   trie.tokens.reserve(entries.size());
   std::vector<uint32_t> path = {0};  // nodes from the root to the last entry's
+  std::vector<Utf8Rest> rests = {{}};
   std::string_view last;
   const auto close = [&](size_t depth) {
     while (path.size() > depth + 1) {
       Node& node = trie.nodes[path.back()];
       node.end = static_cast<uint32_t>(trie.nodes.size());
       path.pop_back();
+      rests.pop_back();
       Node& parent = trie.nodes[path.back()];
-      parent.plain = std::min(parent.plain, node.plain);
+      parent.classes |= node.classes;
       parent.height = std::max(parent.height, static_cast<uint8_t>(std::min(node.height + 1, 255)));
     }
   };
@@ -37,7 +59,9 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
       Node node;
       node.first_token = static_cast<uint32_t>(trie.tokens.size());
       node.byte = static_cast<uint8_t>(text[i]);
-      node.plain = plainness(node.byte);
+      Utf8Rest rest = rests.back();
+      node.classes = read_class(rest, node.byte);
+      rests.push_back(rest);
       trie.nodes.push_back(node);
     }
     trie.tokens.push_back(token);

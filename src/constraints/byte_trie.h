@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "constraints/character_class.h"
+
 namespace chimere::constraints {
 
 struct ByteTrie {
@@ -19,12 +21,10 @@ struct ByteTrie {
     uint32_t first_token = 0;  ///< in `tokens`; those of the node end where the next node's begin
     uint8_t byte = 0;
     uint8_t height = 0;  ///< of the subtree, at most 255
-    uint8_t plain = 0;   ///< least plainness() of the node's byte and the bytes of the subtree
+    /// Of the characters that begin at the node and in its subtree, where the bytes before the node
+    /// are whole characters.
+    CharacterClasses classes = 0;
   };
-
-  /// 2: letters, digits and _; 1: spaces and most punctuation of ASCII, without what has a meaning
-  /// in JSON strings and markup; 0: other bytes.
-  static uint8_t plainness(uint8_t byte);
 
   std::vector<Node> nodes;      ///< the root first; a sentinel behind the last
   std::vector<int32_t> tokens;  ///< in the order of their nodes

@@ -1,6 +1,7 @@
 #include "constraints/character_automaton.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "constraints/hash.h"
@@ -57,6 +58,14 @@ CodeRange supplementary(uint32_t first, uint32_t last) {
           kFirstSupplementary + ((last - kFirstSurrogate) << 10) + 0x3FF};
 }
 
+/// The characters that canonical JSON writes with an escape, or may.
+constexpr std::array<CodeRange, 4> kEscaped = {{
+    {0, 0x1F},
+    {'"', '"'},
+    {'\\', '\\'},
+    {0x7F, kLastCodePoint},
+}};
+
 CodeRange digits_range(uint32_t value, int left) {
   return {value << 4 * left, ((value + 1) << 4 * left) - 1};
 }
@@ -93,6 +102,7 @@ Result<CharacterAutomaton> CharacterAutomaton::create(RegexArena& arena, Regex l
   out.language_ = language;
   out.min_ = static_cast<uint32_t>(min);
   out.max_ = static_cast<uint32_t>(max);
+  out.canonical_ = form != Form::kRaw && arena.is_words(language);
   out.bounded_ = min > 0 || max != RegexArena::kUnbounded;
   if (out.bounded_) out.longest_way_ = arena.longest_way(language);
   out.nodes_.emplace_back();
@@ -163,7 +173,10 @@ CharacterAutomaton::Step CharacterAutomaton::bytes(Regex regex, uint32_t value, 
 CharacterAutomaton::Step CharacterAutomaton::hex(Regex regex, uint32_t value, int left) {
   const CodeRange units = digits_range(value, left);
   const auto rest = static_cast<uint8_t>(left);
-  if (units.last < kFirstSurrogate || units.first > kLastSurrogate) {
+  if (canonical_ && escaped(units) != std::vector<CodeRange>{units}) {
+    // Some of these characters are not escaped.
+    if (left == 0) return {};
+  } else if (units.last < kFirstSurrogate || units.first > kLastSurrogate) {
     if (left == 0) return after_character(regex, value);
     const auto common = common_target(regex, units);
     if (common == arena_->none()) return {};
@@ -243,7 +256,10 @@ CharacterAutomaton::Step CharacterAutomaton::compute_step(const Node& node, uint
       return shorter(Kind::kTail);
     case Kind::kEscape:
       if (byte == 'u') return hex(node.regex, 0, 4);
-      if (const auto code = simple_escape(byte)) return after_character(node.regex, *code);
+      if (const auto code = simple_escape(byte)) {
+        if (escaped({*code, *code}).empty()) return {};
+        return after_character(node.regex, *code);
+      }
       return {};
     case Kind::kHex:
       if (!digit) return {};
@@ -286,16 +302,26 @@ CharacterAutomaton::Step CharacterAutomaton::step(NodeId id, uint8_t byte) {
   return {found >> 1, (found & 1) != 0};
 }
 
+std::vector<CodeRange> CharacterAutomaton::escaped(CodeRange range) const {
+  if (!canonical_) return {range};
+  std::vector<CodeRange> out;
+  for (const CodeRange& part : kEscaped) {
+    const CodeRange both = {std::max(part.first, range.first), std::min(part.last, range.last)};
+    if (both.first <= both.last) out.push_back(both);
+  }
+  return out;
+}
+
 /// The characters that a node inside a character can still become.
 std::vector<CodeRange> CharacterAutomaton::characters(const Node& node) const {
   switch (node.kind) {
     case Kind::kBytes:
       return {utf8_range(node.value, node.left)};
     case Kind::kEscape:
-      return {{0, kLastCodePoint}};
+      return escaped({0, kLastCodePoint});
     case Kind::kHex: {
       const CodeRange units = digits_range(node.value, node.left);
-      std::vector<CodeRange> out = {units};  // surrogates lead nowhere
+      std::vector<CodeRange> out = escaped(units);  // surrogates lead nowhere
       const uint32_t first = std::max(units.first, kFirstSurrogate);
       const uint32_t last = std::min(units.last, kFirstLow - 1);
       if (first <= last) out.push_back(supplementary(first, last));
@@ -393,15 +419,17 @@ ByteSet CharacterAutomaton::first_bytes(State state) {
       break;
     case Kind::kText: {
       const auto segments = arena_->segments(node.regex);
+      bool escapes = false;
       for (size_t i = 0; i < segments.size(); ++i) {
         if (segments[i].target == arena_->none()) continue;
         const uint32_t end = i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1;
         if (segments[i].first < 0x80) add(segments[i].first, std::min(end, 0x80U) - 1);
         if (end > 0x80) add(0xC2, 0xF4);
+        escapes = escapes || !escaped({segments[i].first, end - 1}).empty();
       }
       if (form_ != Form::kRaw) {
         out.set('"', arena_->accepts(node.regex));
-        out.set('\\');
+        out.set('\\', escapes);
       }
       break;
     }
@@ -430,22 +458,54 @@ State CharacterAutomaton::mask_class(State state, int32_t longest) {
   return far ? state_of(node, static_cast<uint32_t>(min_ - reach)) : state;
 }
 
+CharacterClasses CharacterAutomaton::stays(State state, int32_t length) {
+  if (state == kDead) return 0;
+  const auto [id, count] = bounded_ ? states_[state] : std::pair<NodeId, uint32_t>(state, kFree);
+  const Regex regex = nodes_[id].regex;
+  if (nodes_[id].kind != Kind::kText || regex == arena_->none()) return 0;
+  // The looping characters themselves fill up a text that is too short.
+  const bool reaches_max =
+      count != kFree && max_ != RegexArena::kUnbounded &&
+      (!longest_way_ || count + static_cast<uint64_t>(length) + *longest_way_ > max_);
+  if (reaches_max) return 0;
+  // Counting changes what a raw text accepts.
+  if (form_ == Form::kRaw && count != kFree && count < min_) return 0;
+  CharacterClasses classes = kNonAsciiClass;
+  for (size_t i = 0; i < kAsciiClasses.size(); ++i) {
+    classes |= static_cast<CharacterClasses>(1U << i);
+  }
+  // What is searched for may begin anywhere.
+  if (form_ != Form::kRaw && arena_->open_ended(regex)) return classes;
+  const auto segments = arena_->segments(regex);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].target == regex) continue;
+    const uint32_t first = segments[i].first;
+    const uint32_t last =
+        (i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1) - 1;
+    for (uint32_t code = first; code <= last && code < 0x80; ++code) {
+      classes &= static_cast<CharacterClasses>(~kClassOfAscii[code]);
+    }
+    const bool surrogates = first >= kFirstSurrogate && last <= kLastSurrogate;
+    if (last >= 0x80 && !surrogates) classes &= static_cast<CharacterClasses>(~kNonAsciiClass);
+  }
+  return classes;
+}
+
 uint64_t CharacterAutomaton::shared_key(State state) const {
-  if (form_ == Form::kRaw || state == kDead) return 0;
+  if (state == kDead) return 0;
   const auto [id, count] = bounded_ ? states_[state] : std::pair<NodeId, uint32_t>(state, kFree);
   const Node& node = nodes_[id];
-  const bool closed = node.kind == Kind::kClosed;
-  if (!closed && node.regex != arena_->any()) return 0;
-  if (!closed && count != kFree) {
-    // Any text with bounds: what is left of them counts.
-    uint64_t key =
-        combine(static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32, node.value);
-    key = combine(key, min_ > count ? min_ - count : 0);
-    return combine(key, max_ == RegexArena::kUnbounded ? UINT64_MAX : max_ - count);
-  }
   constexpr uint64_t kJsonString = 0x4A53;  // keys of other machines begin with another number
-  return kJsonString << 48 | static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32 |
-         node.value;
+  constexpr uint64_t kText = 0x7E87;
+  if (node.kind == Kind::kClosed) return combine(kJsonString, static_cast<uint64_t>(node.kind));
+  uint64_t key = combine((form_ == Form::kRaw ? kText : kJsonString) << 16 |
+                             static_cast<uint64_t>(node.kind) << 8 | node.left,
+                         uint64_t{node.value} << 1 | (canonical_ ? 1 : 0));
+  key = combine(key, arena_->fingerprint(node.regex));
+  if (count == kFree) return key;
+  // What is left of the bounds counts.
+  key = combine(key, min_ > count ? min_ - count : 0);
+  return combine(key, max_ == RegexArena::kUnbounded ? UINT64_MAX : max_ - count);
 }
 
 size_t CharacterAutomaton::memory() const {

@@ -37,6 +37,7 @@ class CharacterAutomaton {
   bool accepts(State state) const;
   ByteSet first_bytes(State state);
   State mask_class(State state, int32_t longest);
+  CharacterClasses stays(State state, int32_t length);
   uint64_t shared_key(State state) const;
   size_t memory() const;
 
@@ -89,6 +90,8 @@ class CharacterAutomaton {
   Regex target(Regex regex, uint32_t code);
   std::optional<Regex> common_target(Regex regex, CodeRange range);
   std::vector<CodeRange> characters(const Node& node) const;
+  /// The characters of a range that may be written as escapes.
+  std::vector<CodeRange> escaped(CodeRange range) const;
   bool meets(Regex regex, uint32_t count);
   bool alive(NodeId id, uint32_t count);
   State state_of(NodeId node, uint32_t count);
@@ -103,6 +106,9 @@ class CharacterAutomaton {
   uint32_t min_ = 0;
   uint32_t max_ = RegexArena::kUnbounded;
   bool bounded_ = false;
+  /// The texts are listed: they are written as programs write them, without escapes of characters
+  /// that need none.
+  bool canonical_ = false;
   std::optional<uint64_t> longest_way_;
   State start_ = kDead;
 

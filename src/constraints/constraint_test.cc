@@ -71,7 +71,21 @@ std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
        R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":3},"minItems":1,"uniqueItems":true})",
        R"({"anyOf":[{"type":"string","pattern":"^[a-k]+$"},{"type":"array","items":{"type":"number"}}]})",
        R"({"type":"object","properties":{"日a":{"type":"null"},"日b":{},"é\"日":{"const":1}},"minProperties":1})",
-       R"({"type":"string","maxLength":40})"}) {
+       R"({"type":"string","maxLength":40})", R"({"type":"string","pattern":"a.?k"})",
+       R"({"type":"array","items":{"type":"string"},"uniqueItems":true})",
+       R"({"type":"array","items":{"type":["string","array"],"items":{"type":"string"}},
+           "uniqueItems":true})",
+       R"({"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}},
+           "uniqueItems":true})",
+       R"({"type":"object","patternProperties":{"ab":{"type":"integer"}},
+           "properties":{"a":{"type":"string"}}})",
+       R"({"type":"object","properties":{"é":{"type":"null"},"aé":{"type":"string"}}})",
+       R"({"oneOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]},
+                    {"type":"object","properties":{"a":{"type":"string"}},"required":["a","k"]}]})",
+       R"({"anyOf":[{"type":"object","properties":{"a":{"type":["string","number"],"pattern":"b"}},
+                     "required":["a"],"additionalProperties":{"type":"null"}},
+                    {"type":"object","properties":{"a":{"type":["string","integer"],"maxLength":2}},
+                     "required":["b"]}]})"}) {
     add(JsonSchemaSpec{schema});
   }
   add(RegexSpec{"[a-k]+(\\. ?[a-l]{2,4})*"});

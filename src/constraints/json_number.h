@@ -58,6 +58,7 @@ class NumberMachine final : public Machine {
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override;
   ByteSet first_bytes(State state) override;
+  CharacterClasses stays(State /*state*/, int32_t /*length*/) override { return 0; }
   uint64_t shared_key(State state) override;
   size_t memory() const override;
 

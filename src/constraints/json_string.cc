@@ -35,6 +35,9 @@ State JsonStringMachine::mask_class(State state, int32_t longest) {
   return impl_->automaton.mask_class(state, longest);
 }
 uint64_t JsonStringMachine::shared_key(State state) { return impl_->automaton.shared_key(state); }
+CharacterClasses JsonStringMachine::stays(State state, int32_t length) {
+  return impl_->automaton.stays(state, length);
+}
 size_t JsonStringMachine::memory() const { return impl_->automaton.memory(); }
 
 }  // namespace chimere::constraints

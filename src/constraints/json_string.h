@@ -41,6 +41,7 @@ class JsonStringMachine final : public Machine {
   bool accepts(State state) override;
   ByteSet first_bytes(State state) override;
   State mask_class(State state, int32_t longest) override;
+  CharacterClasses stays(State state, int32_t length) override;
   uint64_t shared_key(State state) override;
   size_t memory() const override;
 

@@ -5,35 +5,42 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
-#include "base/mutex.h"
 #include "constraints/byte_trie.h"
 #include "constraints/machine.h"
+#include "constraints/quote_table.h"
 
 namespace chimere::constraints {
 
-/// What a machine says about all tokens of a vocabulary in one of its states.
+class TokenTrie;
+
+/// What a machine says in one of its states about the tokens of a vocabulary, or about those behind
+/// some first bytes.
 struct LeafMask {
   /// A text of the machine that is the beginning of tokens.
   struct Exit {
     uint32_t node = 0;   ///< of the vocabulary's trie
-    uint32_t depth = 0;  ///< its length
+    uint32_t depth = 0;  ///< of the node
   };
-  /// The exits that lead to one accepting state.
+  /// The exits that lead to one accepting state, if tokens have something behind them.
   struct ExitGroup {
     State state = kDead;
-    std::vector<Exit> exits;  ///< the shortest first
-    ByteTrie suffixes;  ///< what tokens have behind these exits, where the machine cannot read it
-    ByteTrie continuations;  ///< and where it can
+    std::vector<Exit> exits;
+    /// What tokens have behind these exits, where the machine cannot read it: after quotes that end
+    /// a string, tails of the vocabulary's QuoteTable; after other bytes, a trie.
+    TailSet tails;
+    ByteTrie suffixes;
+    ByteTrie continuations;  ///< and where it can; only if they were asked for
   };
 
-  std::vector<uint32_t> inside;  ///< bitset of tokens that the machine reads completely
-  bool everything = false;       ///< it reads every token that does not end a generation
-  bool accepts = false;          ///< the state itself accepts; no exit of that length is listed
-  /// By accepting state; empty if it was not asked for or would be larger than kMaxExitNodes.
+  /// Tokens that the machine reads completely: a bitset if they are many, otherwise a list.
+  std::vector<uint32_t> bits;
+  std::vector<int32_t> tokens;
+  bool everything = false;  ///< it reads every token that does not end a generation
+  bool accepts = false;     ///< the state itself accepts; no exit of that length is listed
+  std::vector<Exit> exits;  ///< all
+  /// Empty if they were not asked for or would be larger than kMaxExitNodes.
   std::vector<ExitGroup> groups;
   bool groups_known = false;
   /// Most nodes of the trie behind exits, for suffixes and for continuations.
@@ -42,22 +49,18 @@ struct LeafMask {
   size_t memory() const;
 };
 
-/// Walks the trie of a vocabulary from a state. `mask_words`: length of the bitset. Takes a few
-/// nanoseconds for each node that the machine reaches.
-LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words,
-                           bool with_groups);
-
-/// Masks by Machine::shared_key(). Bounded in bytes. Thread-safe.
-class LeafMasks {
- public:
-  std::shared_ptr<const LeafMask> find(uint64_t key) const;
-  void insert(uint64_t key, const std::shared_ptr<const LeafMask>& mask);
-
- private:
-  mutable Mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<const LeafMask>> masks_;
-  size_t bytes_ = 0;
+/// The tokens of which a LeafMask speaks: those below a node of the vocabulary's trie, without its
+/// own, which the machine reads from behind the node.
+struct TriePosition {
+  uint32_t node = 0;
+  uint32_t depth = 0;
 };
+
+/// Walks the trie of a vocabulary from a state. Takes a few nanoseconds for each node that the
+/// machine reaches, but for subtrees of which Machine::stays() says enough.
+enum class LeafExits : uint8_t { kNone, kGroups, kGroupsAndContinuations };
+LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
+                           TriePosition position, LeafExits exits);
 
 }  // namespace chimere::constraints
 

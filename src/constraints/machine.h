@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "constraints/character_class.h"
 
 namespace chimere::constraints {
 
@@ -48,7 +49,11 @@ class Machine {
     /// Bytes that the inner machine can read after an accepting state may be read by what follows
     /// it as well. Otherwise the inner machine alone reads them.
     bool overlaps = false;
-    /// Nothing follows the texts of the inner machine: it is the outer one's whole language.
+    /// With `uniform`: after() has to be known, and what follows a text of the inner machine may
+    /// depend on whether a whole string behind it is the same; tokens with one are read to the end.
+    bool compares = false;
+    /// Nothing follows the texts of the inner machine: what it allows from `state` is what the
+    /// outer one allows.
     bool last = false;
     /// Texts from `state` after which the outer machine is walked by itself: texts that the inner
     /// machine accepts and the outer one continues in another way or not at all (names of declared
@@ -58,6 +63,15 @@ class Machine {
   };
   /// Called once for each new token mask.
   virtual std::optional<Inner> inner(State /*state*/) { return std::nullopt; }
+
+  /// With Inner::uniform: a state that allows what this machine allows in `state` behind a text
+  /// that is none of the exceptions and that leads the inner machine to `accepting`; kDead: not
+  /// known, or nothing. The bytes that the inner machine reads from `accepting` do not count.
+  virtual State after(State /*state*/, State /*accepting*/) { return kDead; }
+
+  /// Classes of characters such that every text of up to `length` bytes of them can be read from
+  /// the state, and either no beginning of the text is accepted or each is. May leave classes out.
+  virtual CharacterClasses stays(State state, int32_t length);
 
   /// A superset of the bytes that next() does not refuse, if that is cheap to tell. Saves calls of
   /// next() for new states.

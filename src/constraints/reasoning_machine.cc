@@ -88,9 +88,15 @@ bool ReasoningMachine::accepts(State state) {
 
 std::optional<Machine::Inner> ReasoningMachine::inner(State state) {
   const Place& place = places_[state];
-  if (place.phase == Phase::kContent) return content_->inner(place.content);
-  if (place.phase != Phase::kInside) return std::nullopt;
   Inner inner;
+  if (place.phase == Phase::kContent) {
+    inner.machine = content_.get();
+    inner.state = place.content;
+    inner.uniform = true;
+    inner.last = true;
+    return inner;
+  }
+  if (place.phase != Phase::kInside) return std::nullopt;
   inner.machine = reasoning_.get();
   inner.state = place.sub;
   inner.uniform = true;

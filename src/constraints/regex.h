@@ -138,6 +138,14 @@ class RegexArena {
   /// not known.
   std::optional<uint64_t> longest_way(Regex a);
 
+  /// Whether every text, whatever it is, can be continued to one of a. May miss it.
+  bool open_ended(Regex a) const;
+  /// Whether a is built from words() alone: a list of texts.
+  bool is_words(Regex a) const;
+  /// A number that equal expressions of different arenas of this process share, and others, up to
+  /// collisions of 64 bits with a secret seed, do not.
+  uint64_t fingerprint(Regex a) const;
+
   size_t memory() const;
 
  private:

@@ -107,6 +107,8 @@ struct RegexArena::Impl {
   std::optional<LengthSet> lengths(Regex a);
   std::optional<LengthSet> compute_lengths(Regex a);
   std::optional<uint64_t> longest_way(Regex a);
+  uint64_t fingerprint(Regex a);
+  uint64_t compute_fingerprint(const Node& node);
 
   std::vector<Node> nodes;
   std::vector<Regex> pool;      ///< children of unions and intersections
@@ -126,6 +128,8 @@ struct RegexArena::Impl {
   std::vector<SegmentRange> segment_range;
   std::vector<Segment> segment_pool;
   std::vector<uint64_t> shortest_of;
+  std::vector<uint64_t> fingerprints;  ///< 0: not known
+  std::vector<uint64_t> list_fingerprints;
   std::unordered_map<Regex, std::optional<LengthSet>> lengths_of;
 
   // derive() marks what it has computed in this pass.

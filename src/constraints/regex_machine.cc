@@ -27,6 +27,10 @@ ByteSet RegexMachine::first_bytes(State state) { return impl_->automaton.first_b
 State RegexMachine::mask_class(State state, int32_t longest) {
   return impl_->automaton.mask_class(state, longest);
 }
+CharacterClasses RegexMachine::stays(State state, int32_t length) {
+  return impl_->automaton.stays(state, length);
+}
+uint64_t RegexMachine::shared_key(State state) { return impl_->automaton.shared_key(state); }
 size_t RegexMachine::memory() const { return impl_->automaton.memory(); }
 
 }  // namespace chimere::constraints

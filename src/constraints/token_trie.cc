@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "constraints/leaf_mask.h"
+#include "constraints/leaf_masks.h"
 
 namespace chimere::constraints {
 namespace {
@@ -50,6 +50,11 @@ std::shared_ptr<const TokenTrie> TokenTrie::create(const text::Tokenizer& tokeni
     if (!bytes.empty()) entries.emplace_back(bytes, id);
   }
   trie->trie_ = ByteTrie::build(std::move(entries));
+  trie->quotes_ = QuoteTable::build(trie->trie_, [&](int32_t token) { return trie->bytes(token); });
+  trie->all_.assign(trie->mask_words(), 0);
+  for (const int32_t token : trie->trie_.tokens) {
+    trie->all_[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
+  }
   return trie;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "constraints/byte_trie.h"
+#include "constraints/quote_table.h"
 #include "text/tokenizer.h"
 
 namespace chimere::constraints {
@@ -53,6 +54,9 @@ class TokenTrie {
   std::span<const int32_t> end_tokens() const { return end_tokens_; }
 
   const ByteTrie& trie() const { return trie_; }
+  const QuoteTable& quotes() const { return quotes_; }
+  /// A mask of all tokens of trie().
+  std::span<const uint32_t> all() const { return all_; }
   int32_t longest() const { return longest_; }  ///< bytes of the longest token
 
   LeafMasks& leaf_masks() const { return *leaf_masks_; }
@@ -63,6 +67,8 @@ class TokenTrie {
   int32_t vocabulary_size_ = 0;
   int32_t longest_ = 0;
   ByteTrie trie_;
+  QuoteTable quotes_;
+  std::vector<uint32_t> all_;
   std::vector<int32_t> end_tokens_;
   std::unordered_map<std::string, int32_t> controls_;
   std::string bytes_;              ///< of all tokens

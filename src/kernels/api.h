@@ -238,8 +238,7 @@ struct AttentionShape {
   int rope_dims = 0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i +
                       ///  rope_dims / 2); 0: none
   float rope_base = 1e7F;
-  /// [rope_dims / 2] divisors of the frequencies, in host memory; nullptr: all 1. Needs
-  /// OptionalOp::kRopeFactors.
+  /// [rope_dims / 2] divisors of the frequencies, in host memory; nullptr: all 1.
   const float* rope_factors = nullptr;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
   bool gated = true;  ///< every head has an output gate, stored after its query
@@ -337,25 +336,9 @@ struct MoeOptions {
   float scale = 1;  ///< of the sum over all experts
 };
 
-/// Ops that an implementation may lack.
-enum class OptionalOp : uint8_t {
-  kAddBias,
-  kMultiply,
-  kGroupRmsNorm,
-  kRopeFactors,  ///< AttentionShape::rope_factors
-  kCausalConv,
-  kSsdScan,
-  kSelectiveScan,
-};
-/// The name of the member of Ops, for messages.
-const char* optional_op_name(OptionalOp op);
-
 class Ops {
  public:
   virtual ~Ops() = default;
-
-  /// Whether the op may be called; a model that needs it is refused at loading otherwise.
-  virtual bool supports(OptionalOp /*op*/) const { return false; }
 
   /// The memory of states, activations and placed weights: the host's unless an implementation
   /// overrides it.
@@ -426,14 +409,14 @@ class Ops {
   /// x *= factor, element by element. x [rows, n].
   virtual void scale(MatrixView x, float factor);
 
-  /// y += bias, row by row. y [rows, n]; bias [n]. OptionalOp::kAddBias.
+  /// y += bias, row by row. y [rows, n]; bias [n].
   virtual void add_bias(MatrixView y, const float* bias);
 
-  /// y *= x, element by element. x, y [rows, n]. OptionalOp::kMultiply.
+  /// y *= x, element by element. x, y [rows, n].
   virtual void multiply(ConstMatrixView x, MatrixView y);
 
   /// rms_norm() of every `group` consecutive elements of a row. x, y [rows, n], n a multiple of
-  /// group; weight [n]; y may be x. OptionalOp::kGroupRmsNorm.
+  /// group; weight [n]; y may be x.
   virtual void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
                               MatrixView y);
 
@@ -472,7 +455,7 @@ class Ops {
 
   /// Causal depthwise convolution over time, then SiLU if the shape says so. x [rows, channels] in
   /// place; weight f32 [channels, taps]; bias [channels], or nullptr: none. State: the last taps -
-  /// 1 inputs, oldest first, [taps - 1, channels]. Kept row: the input. OptionalOp::kCausalConv.
+  /// 1 inputs, oldest first, [taps - 1, channels]. Kept row: the input.
   virtual void causal_conv(const BatchView& batch, const ConvShape& shape, const float* weight,
                            const float* bias, RecurrentView state, MatrixView x);
 
@@ -482,7 +465,7 @@ class Ops {
   ///   S = g S + B ⊗ (dt x);  out = Cᵀ S + d x
   /// xbc [rows, conv_dim()]: x heads, B groups, C groups; dt [rows, n_heads] raw; state [n_heads,
   /// state_dim, head_dim]; kept row row_floats(); out [rows, inner()]. Prefill rows have the
-  /// arithmetic of decode rows. OptionalOp::kSsdScan.
+  /// arithmetic of decode rows.
   virtual void ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& weights,
                         ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
                         MatrixView out);
@@ -492,7 +475,6 @@ class Ops {
   ///   x
   /// x, dt [rows, channels]; b, c [rows, state_dim]; state [channels / 16, state_dim, 16]; kept row
   /// row_floats(); out [rows, channels]. Prefill rows have the arithmetic of decode rows.
-  /// OptionalOp::kSelectiveScan.
   virtual void selective_scan(const BatchView& batch, const SelectiveShape& shape,
                               const SelectiveWeights& weights, const SelectiveInputs& inputs,
                               RecurrentView state, MatrixView out);

@@ -10,26 +10,6 @@
 
 namespace chimere::kernels {
 
-const char* optional_op_name(OptionalOp op) {
-  switch (op) {
-    case OptionalOp::kAddBias:
-      return "add_bias";
-    case OptionalOp::kMultiply:
-      return "multiply";
-    case OptionalOp::kGroupRmsNorm:
-      return "group_rms_norm";
-    case OptionalOp::kRopeFactors:
-      return "rope_factors";
-    case OptionalOp::kCausalConv:
-      return "causal_conv";
-    case OptionalOp::kSsdScan:
-      return "ssd_scan";
-    case OptionalOp::kSelectiveScan:
-      return "selective_scan";
-  }
-  return "";
-}
-
 Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
 
 Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeights> routed,

@@ -11,6 +11,9 @@ namespace chimere::kernels {
 /// Channels of a recurrence are whole vectors of this length.
 inline constexpr int kChannelUnit = 16;
 
+/// Largest state_dim: a GPU holds columns of a state in shared memory.
+inline constexpr int kMaxStateDim = 512;
+
 /// Shape of Ops::causal_conv.
 struct ConvShape {
   int channels = 0;  ///< a multiple of kChannelUnit
@@ -26,7 +29,7 @@ struct SsdShape {
   int n_heads = 0;   ///< a multiple of n_groups
   int head_dim = 0;  ///< a multiple of kChannelUnit
   int n_groups = 0;
-  int state_dim = 0;
+  int state_dim = 0;  ///< at most kMaxStateDim
 
   int inner() const { return n_heads * head_dim; }
   int bc_dim() const { return n_groups * state_dim; }
@@ -47,7 +50,7 @@ struct SsdWeights {
 /// Shape of Ops::selective_scan.
 struct SelectiveShape {
   int channels = 0;  ///< a multiple of kChannelUnit
-  int state_dim = 0;
+  int state_dim = 0;  ///< at most kMaxStateDim
 
   int64_t state_floats() const { return int64_t{channels} * state_dim; }
   /// A row keeps dt [channels], dt x [channels] and B [state_dim].

@@ -43,9 +43,6 @@ struct SubLayerRows {
   kernels::ExpertUse* expert_use = nullptr;  ///< counters of experts used, in Ops::memory()
 };
 
-/// Errors: kUnsupported, if the ops lack this one.
-Status require(const kernels::Ops& ops, kernels::OptionalOp op);
-
 /// Where weights are put.
 struct Placement {
   kernels::Ops& ops;

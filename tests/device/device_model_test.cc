@@ -18,6 +18,7 @@
 #include "model/device_plan.h"
 #include "model/model.h"
 #include "quant/quant.h"
+#include "support/family_model.h"
 #include "support/synthetic_model.h"
 
 namespace chimere::model {
@@ -135,26 +136,26 @@ TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
   }
 }
 
-TEST(DeviceModel, AModelWhoseOpsAGpuLacksIsRefusedWithTheirNames) {
-  const std::pair<const char*, const char*> lacking[] = {
-      {"qwen2", "add_bias"},        {"mamba", "causal_conv"},          {"mamba2", "causal_conv"},
-      {"falcon-h1", "causal_conv"}, {"nemotron_h_moe", "causal_conv"}, {"lfm2", "causal_conv"}};
-  for (const auto& [architecture, op] : lacking) {
-    const Weights w = make_weights(shape_of(architecture, DType::kF32));
+TEST(DeviceModel, DecodeRowsOfFamiliesHaveTheBitsOfTheCpu) {
+  const Tokens tokens = {3, 60, 17};
+  for (const char* architecture : test::kFamilies) {
+    test::TinyModel shape = shape_of(architecture, DType::kQ8_0);
+    shape.qkv_bias = shape.rope_freqs = shape.architecture == "llama";
+    if (shape.architecture.starts_with("nemotron")) shape.n_layers = 3;  // one of each kind
+    const Weights w = make_weights(shape);
+    const Runner cpu(*w.file, nullptr);
+    const auto on_cpu = cpu.model->states().create_sequence();
+    const Logits expected = cpu.steps(*on_cpu, tokens);
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      ThreadPool pool(1);
-      auto ops = kernels::cuda::make_cuda_ops(*device, pool, {});
-      ASSERT_TRUE(ops.ok());
-      const auto loaded = load_model(*w.file, **ops, {});
-      ASSERT_FALSE(loaded.ok()) << name << ", " << architecture;
-      EXPECT_EQ(loaded.error().code, Error::Code::kUnsupported);
-      EXPECT_NE(loaded.error().message.find(op), std::string::npos) << loaded.error().message;
+      const Runner run(*w.file, device.get());
+      const auto s = run.model->states().create_sequence();
+      EXPECT_EQ(run.steps(*s, tokens), expected) << name << ", " << architecture;
     }
   }
 }
 
 TEST(DeviceModel, BatchedSequencesHaveTheBitsOfEachAlone) {
-  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+  for (const char* architecture : {"qwen35moe", "falcon-h1", "jamba", "lfm2", test::kSynthetic}) {
     const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
       const Runner run(*w.file, device.get());
@@ -264,7 +265,8 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
 }
 
 TEST(DeviceModel, RejectedRowsAreRolledBackExactly) {
-  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+  for (const char* architecture :
+       {"qwen35moe", "granitehybrid", "jamba", "lfm2", test::kSynthetic}) {
     const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
       const Runner run(*w.file, device.get());
@@ -321,7 +323,7 @@ double divergence_of(const Logits& want, const Logits& got) {
 /// Prefill rows of a GPU round activations to f16, those of the CPU to 8 bits: the reference for
 /// both is the model without rounded activations.
 TEST(DeviceModel, ChunksAreCloseToTheModelInF32) {
-  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+  for (const char* architecture : {"qwen35moe", "falcon-h1", "jamba", test::kSynthetic}) {
     for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ5_1}) {
       const test::TinyModel shape = shape_of(architecture, type);
       const Weights w = make_weights(shape);

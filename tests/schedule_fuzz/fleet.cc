@@ -29,16 +29,15 @@ void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-/// Three models in five are of the architectures that run on every back end, of which every second
-/// one has MTP heads; on the CPU the others are of the other families.
-std::string choose_architecture(uint64_t seed, uint64_t number, bool on_cpu) {
-  constexpr const char* kEverywhere[] = {"qwen35moe", "qwen3moe",  "qwen35",
-                                         "qwen3",     "qwen3next", test::kSynthetic};
+/// Three models in five are of the first architectures, of which every second one has MTP heads,
+/// the others of the other families.
+std::string choose_architecture(uint64_t seed, uint64_t number) {
+  constexpr const char* kFirst[] = {"qwen35moe", "qwen3moe",  "qwen35",
+                                    "qwen3",     "qwen3next", test::kSynthetic};
   constexpr uint64_t kRound = 5;
   const uint64_t in_round = number % kRound;
-  if (!on_cpu) return kEverywhere[(seed + number) % std::size(kEverywhere)];
   if (in_round % 2 == 0) {
-    return kEverywhere[(seed + 3 * (number / kRound) + in_round / 2) % std::size(kEverywhere)];
+    return kFirst[(seed + 3 * (number / kRound) + in_round / 2) % std::size(kFirst)];
   }
   return test::kFamilies[(seed + 2 * (number / kRound) + in_round / 2) %
                          std::size(test::kFamilies)];
@@ -122,7 +121,7 @@ Result<FleetModel> load_fleet_model(
   std::mt19937 rng(seq);
   test::TinyModel shape;
   shape.seed = seed + number;
-  shape.architecture = choose_architecture(seed, number, devices.empty());
+  shape.architecture = choose_architecture(seed, number);
   choose_formats(seed, number, shape);
   choose_shape(rng, shape);
   const bool has_mtp =

@@ -203,7 +203,7 @@ bool Records::intersect(Alternatives& a, const Alternatives& b) {
       std::max({a.strings.size() * b.strings.size(), a.numbers.size() * b.numbers.size(),
                 a.objects.size() * b.objects.size(), a.arrays.size() * b.arrays.size()});
   if (largest > kMaxPairsAtOnce && std::min(a.size(), b.size()) > 1) return false;
-  pairs_ += largest;
+  if (largest > 1) pairs_ += largest;  // single records are no combinations
   if (pairs_ > kMaxPairs) return false;
 
   std::vector<StringSet> strings;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "constraints/decimal.h"
+#include "constraints/hash.h"
 #include "constraints/json_number.h"
 #include "constraints/json_schema/node.h"
 #include "constraints/json_schema/values.h"
@@ -31,21 +32,39 @@ class Interner {
  public:
   uint32_t intern(T value) {
     const uint64_t hash = Hash()(value);
-    const auto [begin, end] = index_.equal_range(hash);
-    for (auto it = begin; it != end; ++it) {
-      if (values_[it->second] == value) return it->second;
+    if ((values_.size() + 1) * 2 > slots_.size()) grow();
+    const auto tag = static_cast<uint32_t>(hash >> 32);
+    size_t at = place(hash);
+    for (; slots_[at].id != 0; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at].tag == tag && values_[slots_[at].id - 1] == value) return slots_[at].id - 1;
     }
     const auto id = static_cast<uint32_t>(values_.size());
     values_.push_back(std::move(value));
-    index_.emplace(hash, id);
+    hashes_.push_back(hash);
+    slots_[at] = {id + 1, tag};
     return id;
   }
   const T& operator[](uint32_t id) const { return values_[id]; }
   uint32_t size() const { return static_cast<uint32_t>(values_.size()); }
 
  private:
+  struct Slot {
+    uint32_t id = 0;  ///< + 1; 0: free
+    uint32_t tag = 0;
+  };
+  size_t place(uint64_t hash) const { return mix(hash) & (slots_.size() - 1); }
+  void grow() {
+    slots_.assign(slots_.empty() ? 16 : slots_.size() * 2, {});
+    for (uint32_t id = 0; id < values_.size(); ++id) {
+      size_t at = place(hashes_[id]);
+      while (slots_[at].id != 0) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = {id + 1, static_cast<uint32_t>(hashes_[id] >> 32)};
+    }
+  }
+
   std::deque<T> values_;
-  std::unordered_multimap<uint64_t, uint32_t> index_;
+  std::vector<uint64_t> hashes_;
+  std::vector<Slot> slots_;
 };
 
 struct ListHash {
@@ -205,9 +224,9 @@ class Records {
 
   static constexpr size_t kMaxAlternatives = 20'000;
   /// Pairs of records in all intersections.
-  static constexpr size_t kMaxPairs = 250'000;
+  static constexpr size_t kMaxPairs = 60'000;
   /// Pairs of records in one intersection.
-  static constexpr size_t kMaxPairsAtOnce = 50'000;
+  static constexpr size_t kMaxPairsAtOnce = 30'000;
 
  private:
   RegexArena& arena_;

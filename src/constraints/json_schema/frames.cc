@@ -37,6 +37,25 @@ FrameId Frames::intern(Frame frame) {
   return id;
 }
 
+namespace {
+
+/// The machines of goals with the goals, each machine once, ascending.
+using MachineGoals = std::map<Machine*, std::vector<GoalId>>;
+
+/// The union of the machines if it is worth it; fills the goals of its parts.
+UnionMachine* union_of(Leaves& leaves, MachineGoals& goals, bool strings,
+                       std::vector<std::vector<GoalId>>& parts) {
+  if (goals.size() < 2 || goals.size() > UnionMachine::kMaxParts) return nullptr;
+  std::vector<Machine*> machines;
+  for (auto& [machine, list] : goals) {
+    machines.push_back(machine);
+    parts.push_back(std::move(list));
+  }
+  return leaves.unite(machines, strings);
+}
+
+}  // namespace
+
 const ValueStart& Frames::start(FrameId pending) {
   const uint32_t goals = frames_[pending].goals;
   auto& slot = starts_[goals];
@@ -46,8 +65,10 @@ const ValueStart& Frames::start(FrameId pending) {
   std::vector<uint32_t> null, yes, no, strings, numbers;
   std::vector<StringSet> string_sets;
   std::vector<NumberAlternative> number_sets;
-  bool equal_strings = true;
-  const Alternatives* first_strings = nullptr;
+  MachineGoals string_machines;
+  MachineGoals number_machines;
+  bool complete = true;  // every goal has its machine
+  bool listed = true;
   const std::vector<uint32_t> none;
   const std::vector<uint32_t> list_of_goals = liveness_.lists()[goals];
   for (const GoalId goal : list_of_goals) {
@@ -62,13 +83,22 @@ const ValueStart& Frames::start(FrameId pending) {
       strings.push_back(goal);
       string_sets.insert(string_sets.end(), alternatives.strings.begin(),
                          alternatives.strings.end());
-      if (first_strings == nullptr) first_strings = &alternatives;
-      equal_strings = equal_strings && first_strings->strings == alternatives.strings;
+      listed = listed && leaves_.listed(alternatives.strings);
+      if (const auto machine = leaves_.strings(alternatives.strings); machine.ok()) {
+        if (*machine != nullptr) string_machines[*machine].push_back(goal);
+      } else {
+        complete = false;
+      }
     }
     if (!alternatives.numbers.empty()) {
       numbers.push_back(goal);
       number_sets.insert(number_sets.end(), alternatives.numbers.begin(),
                          alternatives.numbers.end());
+      if (const auto machine = leaves_.numbers(alternatives.numbers); machine.ok()) {
+        if (*machine != nullptr) number_machines[*machine].push_back(goal);
+      } else {
+        complete = false;
+      }
     }
     for (const RecordId record : alternatives.objects) {
       if (liveness_.completable(record, {none, 0, &none})) out.objects.push_back({record, goal, 0});
@@ -83,10 +113,27 @@ const ValueStart& Frames::start(FrameId pending) {
   if (!null.empty()) out.null = list(std::move(null));
   if (!yes.empty()) out.yes = list(std::move(yes));
   if (!no.empty()) out.no = list(std::move(no));
-  if (const auto machine = leaves_.strings(string_sets); machine.ok()) out.strings = *machine;
-  if (const auto machine = leaves_.numbers(number_sets); machine.ok()) out.numbers = *machine;
-  if (strings.size() == 1 || equal_strings) out.string_goals = list(std::move(strings));
-  if (numbers.size() == 1) out.number_goals = list(std::move(numbers));
+  if (string_machines.size() == 1 && complete) {
+    out.strings = string_machines.begin()->first;
+    out.string_goals = list(std::move(string_machines.begin()->second));
+  } else if (complete && !listed) {
+    out.strings = out.string_union = union_of(leaves_, string_machines, true, out.string_parts);
+  }
+  if (number_machines.size() == 1 && complete) {
+    out.numbers = number_machines.begin()->first;
+    out.number_goals = list(std::move(number_machines.begin()->second));
+  } else if (complete) {
+    out.numbers = out.number_union = union_of(leaves_, number_machines, false, out.number_parts);
+  }
+  // Otherwise the value decides which goals it satisfies. Lists of texts are one machine.
+  if (out.strings == nullptr) {
+    if (const auto machine = leaves_.strings(string_sets); machine.ok()) out.strings = *machine;
+    if (strings.size() == 1) out.string_goals = list(std::move(strings));
+  }
+  if (out.numbers == nullptr) {
+    if (const auto machine = leaves_.numbers(number_sets); machine.ok()) out.numbers = *machine;
+    if (numbers.size() == 1) out.number_goals = list(std::move(numbers));
+  }
   return out;
 }
 
@@ -99,6 +146,15 @@ bool Frames::compares(const Frame& frame) const {
                        const ArrayRecord& array = records.array(candidate.record);
                        return array.unique || !array.differs.empty();
                      });
+}
+
+bool Frames::compares_with_constants(FrameId id) const {
+  const Records& records = expander_.records();
+  const Frame& frame = frames_[id];
+  return std::ranges::any_of(frame.candidates, [&](const Candidate& candidate) {
+    return frame.object ? !records.object(candidate.record).differs.empty()
+                        : !records.array(candidate.record).differs.empty();
+  });
 }
 
 ValueId Frames::value_of(FrameId id) {
@@ -129,6 +185,24 @@ FrameId Frames::open_array(FrameId pending) {
   return frame.candidates.empty() ? kNone : intern(std::move(frame));
 }
 
+/// Where patterns decide about other keys: reads each class of them with a machine of its own.
+bool Frames::divide_other_keys(const Frame& frame, KeyOptions& out) {
+  if (frame.candidates.size() != 1) return false;
+  const std::vector<Regex> classes = liveness_.key_classes(frame.candidates[0].record);
+  if (classes.size() < 2 || classes.size() > UnionMachine::kMaxParts) return false;
+  std::vector<Machine*> machines;
+  for (const Regex names : classes) {
+    const auto machine = leaves_.keys(names);
+    if (!machine.ok() || *machine == nullptr) return false;
+    machines.push_back(*machine);
+  }
+  std::ranges::sort(machines);
+  out.others = leaves_.unite(machines, true);
+  out.any_other = false;
+  out.uniform = true;
+  return true;
+}
+
 const KeyOptions& Frames::key_options(FrameId object) {
   auto& slot = key_options_[object];
   if (slot) return *slot;
@@ -156,11 +230,13 @@ const KeyOptions& Frames::key_options(FrameId object) {
   if (!closing.empty()) out.closing = list(std::move(closing));
   const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
   if (out.any_other) {
-    if (!out.uniform) return out;
+    if (!out.uniform && !divide_other_keys(frame, out)) return out;
     out.special = seen;
-    for (const Candidate& candidate : frame.candidates) {
-      const std::vector<Symbol>& named = liveness_.keys(candidate.record).named;
-      out.special.insert(out.special.end(), named.begin(), named.end());
+    if (out.any_other) {
+      for (const Candidate& candidate : frame.candidates) {
+        const std::vector<Symbol>& keys = liveness_.special_keys(candidate.record);
+        out.special.insert(out.special.end(), keys.begin(), keys.end());
+      }
     }
     std::sort(out.special.begin(), out.special.end(), by_text);
     out.special.erase(std::unique(out.special.begin(), out.special.end()), out.special.end());
@@ -170,6 +246,7 @@ const KeyOptions& Frames::key_options(FrameId object) {
     const Regex language = liveness_.other_keys(candidate.record, progress(frame, candidate));
     if (language != arena.none()) others.push_back(language);
   }
+  out.uniform = frame.candidates.size() == 1 && liveness_.one_class(frame.candidates[0].record);
   if (others.empty()) return out;
   // A key that one candidate names may be another one's other key: both are read by name.
   std::vector<std::string> taken;
@@ -315,6 +392,14 @@ FrameId Frames::finish(FrameId pending, uint32_t satisfied, ValueId value) {
   memory_ += 48;
   finished_.emplace(id, out);
   return out;
+}
+
+uint32_t Frames::goals_of_parts(const std::vector<std::vector<GoalId>>& parts, uint32_t accepting) {
+  std::vector<uint32_t> out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if ((accepting >> i & 1) != 0) out.insert(out.end(), parts[i].begin(), parts[i].end());
+  }
+  return out.empty() ? kNone : list(std::move(out));
 }
 
 uint32_t Frames::goals_of_string(FrameId pending, std::string_view value) {

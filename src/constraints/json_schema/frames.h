@@ -59,6 +59,10 @@ struct ValueStart {
   /// The goals that every string or number of the machines satisfies; kNone: it depends on the
   /// value.
   uint32_t string_goals = kNone, number_goals = kNone;
+  /// If it depends on which part of a union accepts: the machine again, and goals by part.
+  UnionMachine* string_union = nullptr;
+  UnionMachine* number_union = nullptr;
+  std::vector<std::vector<GoalId>> string_parts, number_parts;
   std::vector<std::pair<GoalId, const Alternatives*>> goals;
   std::vector<Candidate> objects, arrays;
 };
@@ -69,10 +73,10 @@ struct KeyOptions {
                                 ///< not end
   std::vector<Symbol> named;    ///< allowed keys, ordered by text
   bool any_other = false;       ///< and every other key that is not named and not seen
-  bool uniform = false;         ///< with the same goals for all of these
-  std::vector<Symbol> special;  ///< with `uniform`: keys that these goals are not for, ordered by
-                                ///< text
-  Machine* others = nullptr;    ///< or the other keys of this machine
+  bool uniform = false;         ///< with the same goals for all of these, and those of `others`
+  std::vector<Symbol> special;  ///< with `uniform`: keys that are read as others and that these
+                                ///< goals are not for, ordered by text
+  Machine* others = nullptr;  ///< or the other keys of this machine
   bool any() const { return !named.empty() || any_other || others != nullptr; }
 };
 
@@ -101,6 +105,8 @@ class Frames {
   /// itself if keeps_value().
   FrameId finish(FrameId pending, uint32_t satisfied, ValueId value);
   bool keeps_value(FrameId pending) const { return frames_[pending].keeps; }
+  /// Whether values of the frame are compared with values of the schema.
+  bool compares_with_constants(FrameId id) const;
   /// The value of an open object or array that keeps its values.
   ValueId value_of(FrameId id);
 
@@ -108,9 +114,13 @@ class Frames {
   uint32_t goals_of_string(FrameId pending, std::string_view value);
   uint32_t goals_of_number(FrameId pending, std::string_view value);
 
+  /// The same, by the parts of a union that accept (bits).
+  uint32_t goals_of_parts(const std::vector<std::vector<GoalId>>& parts, uint32_t accepting);
+
   size_t memory() const { return memory_; }
 
  private:
+  bool divide_other_keys(const Frame& frame, KeyOptions& out);
   FrameId intern(Frame frame);
   ObjectProgress progress(const Frame& frame, const Candidate& candidate) {
     return {liveness_.lists()[frame.seen], candidate.progress, &liveness_.lists()[frame.values]};

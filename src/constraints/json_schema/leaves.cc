@@ -170,12 +170,55 @@ std::optional<Machine::Inner> UnionMachine::inner(State state) {
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i] == kDead) continue;
     if (only) return std::nullopt;
-    only.emplace();
-    only->machine = parts_[i];
-    only->state = states[i];
-    only->uniform = true;
+    only = part(state, i);
   }
   return only;
+}
+
+Machine::Inner UnionMachine::part(State state, size_t i) const {
+  Inner out;
+  out.machine = parts_[i];
+  out.state = states_[state][i];
+  out.uniform = true;
+  return out;
+}
+
+ByteSet UnionMachine::first_bytes(State state) {
+  const std::vector<uint32_t>& states = states_[state];
+  ByteSet bytes;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i] != kDead) bytes |= parts_[i]->first_bytes(states[i]);
+  }
+  return bytes;
+}
+
+CharacterClasses UnionMachine::stays(State state, int32_t length) {
+  const std::vector<uint32_t>& states = states_[state];
+  CharacterClasses classes = 0;
+  // One part that reads all is enough if no other accepts on the way.
+  if (!strings_) return 0;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i] != kDead) classes |= parts_[i]->stays(states[i], length);
+  }
+  return classes;
+}
+
+uint32_t UnionMachine::alive(State state) const {
+  const std::vector<uint32_t>& states = states_[state];
+  uint32_t bits = 0;
+  for (size_t i = 0; i < std::min(kMaxParts, states.size()); ++i) {
+    if (states[i] != kDead) bits |= 1U << i;
+  }
+  return bits;
+}
+
+uint32_t UnionMachine::accepting(State state) const {
+  const std::vector<uint32_t>& states = states_[state];
+  uint32_t bits = 0;
+  for (size_t i = 0; i < std::min(kMaxParts, states.size()); ++i) {
+    if (states[i] != kDead && parts_[i]->accepts(states[i])) bits |= 1U << i;
+  }
+  return bits;
 }
 
 State StringBodyMachine::next(State state, uint8_t byte) {
@@ -250,9 +293,18 @@ Result<Machine*> Leaves::strings(const std::vector<StringSet>& sets) {
   }
   if (parts.size() <= 1) return parts.empty() ? static_cast<Machine*>(nullptr) : parts[0];
   std::sort(parts.begin(), parts.end());
+  return static_cast<Machine*>(unite(parts, true));
+}
+
+UnionMachine* Leaves::unite(const std::vector<Machine*>& parts, bool strings) {
   auto& slot = unions_[parts];
-  if (!slot) slot = std::make_unique<UnionMachine>(parts);
-  return static_cast<Machine*>(slot.get());
+  if (!slot) slot = std::make_unique<UnionMachine>(parts, strings);
+  return slot.get();
+}
+
+bool Leaves::listed(const std::vector<StringSet>& sets) const {
+  return std::ranges::all_of(sets,
+                             [&](const StringSet& set) { return arena_.is_words(set.language); });
 }
 
 Result<Machine*> Leaves::numbers(const std::vector<NumberAlternative>& sets) {
@@ -264,9 +316,7 @@ Result<Machine*> Leaves::numbers(const std::vector<NumberAlternative>& sets) {
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   if (parts.size() <= 1) return parts.empty() ? static_cast<Machine*>(nullptr) : parts[0];
-  auto& slot = unions_[parts];
-  if (!slot) slot = std::make_unique<UnionMachine>(parts);
-  return static_cast<Machine*>(slot.get());
+  return static_cast<Machine*>(unite(parts, false));
 }
 
 Result<Machine*> Leaves::keys(Regex language) {

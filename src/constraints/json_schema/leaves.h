@@ -25,19 +25,31 @@ std::optional<std::string> decode_json_string(std::string_view raw);
 /// A union of languages.
 class UnionMachine final : public Machine {
  public:
-  explicit UnionMachine(std::vector<Machine*> parts) : parts_(std::move(parts)) {
+  /// `strings`: the parts are JSON strings, which are accepted only behind a quote.
+  UnionMachine(std::vector<Machine*> parts, bool strings)
+      : parts_(std::move(parts)), strings_(strings) {
     states_.intern({});
   }
   State start() override;
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
+  ByteSet first_bytes(State state) override;
+  CharacterClasses stays(State state, int32_t length) override;
   size_t memory() const override { return memory_; }
+
+  static constexpr size_t kMaxParts = 16;
+  /// Bit i: part i has read the text so far; and accepts it. Of the first kMaxParts parts.
+  uint32_t alive(State state) const;
+  uint32_t accepting(State state) const;
+  /// Part i and its state.
+  Inner part(State state, size_t i) const;
 
  private:
   State intern(std::vector<uint32_t> states);
 
   std::vector<Machine*> parts_;
+  bool strings_;
   Lists states_;  ///< a state for each part; 0: none is left
   size_t memory_ = 0;
 };
@@ -66,6 +78,10 @@ class Leaves {
 
   /// JSON strings in one of the sets; nullptr: there are none. Errors: kUnsupported.
   Result<Machine*> strings(const std::vector<StringSet>& sets);
+  /// The union of two or more machines, in ascending order.
+  UnionMachine* unite(const std::vector<Machine*>& parts, bool strings);
+  /// Whether the strings of the sets are listed.
+  bool listed(const std::vector<StringSet>& sets) const;
   /// JSON numbers in one of the sets; nullptr: there are none. Errors: kUnsupported.
   Result<Machine*> numbers(const std::vector<NumberAlternative>& sets);
   /// Strings of a language, without their opening quote; nullptr: there are none.

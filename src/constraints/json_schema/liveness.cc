@@ -523,13 +523,50 @@ bool Liveness::all_other_keys(RecordId record, const ObjectProgress& progress) {
   return used < object.max && (open == 0 || object.max - used > open);
 }
 
-bool Liveness::uniform_others(RecordId record) const {
+const Liveness::Special& Liveness::special(RecordId record) {
+  constexpr size_t kMostKeys = 64;
+  const auto [found, added] = special_.try_emplace(record);
+  if (!added) return found->second;
+  Special out;
+  out.keys = keys(record).named;
+  const std::vector<SomeProperty> some = expander_.records().object(record).some;
+  for (const SomeProperty& one : some) {
+    out.listed = out.listed && expander_.arena().is_words(one.names);
+    if (!out.listed) break;
+    const auto names = expander_.arena().finite(one.names, kMostKeys);
+    out.listed = names.ok() && names->has_value();
+    if (!out.listed) break;
+    for (const std::string& name : **names) out.keys.push_back(expander_.values().symbol(name));
+  }
+  return special_[record] = std::move(out);
+}
+
+const std::vector<Symbol>& Liveness::special_keys(RecordId record) { return special(record).keys; }
+
+bool Liveness::uniform_others(RecordId record) {
+  if (!special(record).listed) return false;
   const ObjectRecord& object = expander_.records().object(record);
-  if (!object.some.empty() || !object.names.empty() || !object.differs.empty()) return false;
+  if (!object.names.empty() || !object.differs.empty()) return false;
   return std::all_of(object.scopes.begin(), object.scopes.end(), [&](ScopeId id) {
     const ObjectScope& scope = expander_.records().object_scope(id);
     return scope.patterns.empty() && scope.covers.empty();
   });
+}
+
+std::vector<Regex> Liveness::key_classes(RecordId record) {
+  const ObjectRecord& object = expander_.records().object(record);
+  if (!object.some.empty() || !object.differs.empty()) return {};
+  std::vector<Regex> out;
+  const std::vector<Class> all = classes(record);
+  for (const Class& one : all) out.push_back(one.names);
+  return out;
+}
+
+bool Liveness::one_class(RecordId record) {
+  const ObjectRecord& object = expander_.records().object(record);
+  if (!object.some.empty() || !object.differs.empty()) return false;
+  const std::vector<Class> all = classes(record);
+  return std::ranges::count_if(all, [&](const Class& one) { return inhabited(one.goal); }) <= 1;
 }
 
 Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {

@@ -73,8 +73,14 @@ class Liveness {
   std::vector<Symbol> allowed_keys(RecordId record, const ObjectProgress& progress);
   /// Whether every key that is neither named nor seen is allowed now.
   bool all_other_keys(RecordId record, const ObjectProgress& progress);
-  /// Whether all keys that are not named have the same goal.
-  bool uniform_others(RecordId record) const;
+  /// Whether all keys but special_keys() have the same goal and count for the same.
+  bool uniform_others(RecordId record);
+  /// keys().named and those that conditions of ObjectRecord::some list.
+  const std::vector<Symbol>& special_keys(RecordId record);
+  /// Whether all keys that are not named and that are allowed have the same goal.
+  bool one_class(RecordId record);
+  /// Divides the keys that are not named by their goals; empty if more than the goals differs.
+  std::vector<Regex> key_classes(RecordId record);
   /// The other keys that are allowed now: a language that contains none of `keys().named`.
   Regex other_keys(RecordId record, const ObjectProgress& progress);
 
@@ -134,6 +140,12 @@ class Liveness {
   std::unordered_map<RecordId, std::vector<Class>> classes_;
   std::unordered_map<RecordId, Keys> keys_;
   std::unordered_map<RecordId, Regex> names_;
+  struct Special {
+    std::vector<Symbol> keys;
+    bool listed = true;  ///< those of ObjectRecord::some could be listed
+  };
+  const Special& special(RecordId record);
+  std::unordered_map<RecordId, Special> special_;
   std::unordered_map<Regex, bool> endless_;
   std::map<std::tuple<RecordId, uint64_t, uint32_t>, bool> arrays_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
+#include <bit>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,14 +33,27 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
 
-/// What follows `depth` bytes of a key in its shortest form, with the closing quote. A token may
-/// have ended inside of a character.
+/// What follows `depth` bytes of a key in its shortest form, with the closing quote.
+/// The bytes before may end inside of a character.
 std::string rest_of_key(std::string_view key, size_t depth) {
+  constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
+  constexpr std::string_view kLetters = "\"\\bfnrt";
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  for (; depth < key.size() && (static_cast<uint8_t>(key[depth]) & 0xC0U) == 0x80U; ++depth) {
-    out += key[depth];
+  for (const char c : key.substr(depth)) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (const size_t at = kShort.find(c); at != std::string_view::npos) {
+      out += '\\';
+      out += kLetters[at];
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    } else {
+      out += c;
+    }
   }
-  return out + nlohmann::json(std::string(key.substr(depth))).dump().substr(1);
+  return out + '"';
 }
 
 }  // namespace
@@ -254,12 +267,12 @@ State Writer::begin_value(const Place& place, uint8_t byte) {
   const ValueStart& begin = frames_->start(place.frame);
   const bool keeps = frames_->keeps_value(place.frame);
   if (byte == '"') {
-    return begin_leaf(place, Kind::kString, begin.strings, keeps || begin.string_goals == kNone,
-                      byte);
+    const bool by_value = begin.string_goals == kNone && begin.string_union == nullptr;
+    return begin_leaf(place, Kind::kString, begin.strings, keeps || by_value, byte);
   }
   if (byte == '-' || (byte >= '0' && byte <= '9')) {
-    return begin_leaf(place, Kind::kNumber, begin.numbers, keeps || begin.number_goals == kNone,
-                      byte);
+    const bool by_value = begin.number_goals == kNone && begin.number_union == nullptr;
+    return begin_leaf(place, Kind::kNumber, begin.numbers, keeps || by_value, byte);
   }
   if (byte == '{' || byte == '[') {
     const FrameId frame =
@@ -299,9 +312,7 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   const State inner = machine->next(place.a, byte);
   if (inner == kDead) return kDead;
   if (byte == '"' && machine->accepts(inner)) {
-    if (place.c == kNone) {
-      return finish(place.frame, frames_->start(place.frame).string_goals, kNone);
-    }
+    if (place.c == kNone) return finish(place.frame, goals_of_leaf(place, inner), kNone);
     const std::string raw = texts_.text(place.c);
     const auto value = decode_json_string(std::string_view(raw).substr(1));
     if (!value) return kDead;
@@ -314,6 +325,16 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   return state(next);
 }
 
+uint32_t Writer::goals_of_leaf(const Place& place, State accepting) {
+  const ValueStart& begin = frames_->start(place.frame);
+  const bool string = place.kind == Kind::kString;
+  if (const UnionMachine* const all = string ? begin.string_union : begin.number_union) {
+    return frames_->goals_of_parts(string ? begin.string_parts : begin.number_parts,
+                                   all->accepting(accepting));
+  }
+  return string ? begin.string_goals : begin.number_goals;
+}
+
 State Writer::read_number(const Place& place, uint8_t byte) {
   Machine* const machine = frames_->start(place.frame).numbers;
   const State inner = machine->next(place.a, byte);
@@ -324,7 +345,7 @@ State Writer::read_number(const Place& place, uint8_t byte) {
     return state(next);
   }
   if (place.frame == kRootFrame || !machine->accepts(place.a)) return kDead;
-  uint32_t goals = frames_->start(place.frame).number_goals;
+  uint32_t goals = goals_of_leaf(place, place.a);
   ValueId value = kNone;
   if (place.c != kNone) {
     const std::string text = texts_.text(place.c);
@@ -410,11 +431,7 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   const Place place = places_[state];
   Inner out;
   if (place.kind == Kind::kString || place.kind == Kind::kNumber) {
-    const ValueStart& begin = frames_->start(place.frame);
-    out.machine = place.kind == Kind::kString ? begin.strings : begin.numbers;
-    out.state = place.a;
-    out.uniform = place.c == kNone;
-    return out;
+    return inner_of_value(place);
   }
   if (place.kind == Kind::kKey && place.b != kDead) return inner_of_key(place);
   if (place.kind != Kind::kOpenKey) return std::nullopt;
@@ -423,15 +440,115 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   const KeyOptions& options = frames_->key_options(place.frame);
   // Names that go on behind half an escape cannot be listed; those that a token writes with escapes
   // of its own are not.
-  const auto read = decode_json_string(texts_.text(place.c));
-  out.uniform = options.uniform && read.has_value();
-  if (!out.uniform) return out;
-  const auto less = [&](Symbol key, const std::string& text) { return values_.text(key) < text; };
-  for (auto it = std::lower_bound(options.special.begin(), options.special.end(), *read, less);
-       it != options.special.end() && values_.text(*it).starts_with(*read); ++it) {
-    out.exceptions.push_back(rest_of_key(values_.text(*it), read->size()));
-  }
+  out.uniform = options.uniform && add_special(place.c, options.special, out);
   return out;
+}
+
+bool Writer::add_special(uint32_t text, const std::vector<Symbol>& keys, Inner& inner) {
+  if (keys.empty()) return true;
+  const auto read = decode_json_string(texts_.text(text));
+  if (!read) return false;
+  const auto less = [&](Symbol key, const std::string& name) { return values_.text(key) < name; };
+  for (auto it = std::lower_bound(keys.begin(), keys.end(), *read, less);
+       it != keys.end() && values_.text(*it).starts_with(*read); ++it) {
+    inner.exceptions.push_back(rest_of_key(values_.text(*it), read->size()));
+  }
+  return true;
+}
+
+Machine::Inner Writer::inner_of_value(const Place& place) {
+  const ValueStart& begin = frames_->start(place.frame);
+  const bool string = place.kind == Kind::kString;
+  const UnionMachine* const all = string ? begin.string_union : begin.number_union;
+  // Where one part of a union is left, it is the machine.
+  const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
+  Inner out;
+  if (std::has_single_bit(alive)) {
+    out = all->part(place.a, static_cast<size_t>(std::countr_zero(alive)));
+  } else {
+    out.machine = string ? begin.strings : begin.numbers;
+    out.state = place.a;
+  }
+  out.uniform = place.c == kNone;
+  if (!out.uniform && string) out.uniform = compared_uniformly(place, out);
+  return out;
+}
+
+/// Whether a string that is kept for comparisons with other values, unless it is one of a few, has
+/// no influence on what may follow it. Adds these to the exceptions.
+bool Writer::compared_uniformly(const Place& place, Inner& inner) {
+  constexpr size_t kMostValues = 200;
+  constexpr uint64_t kManyCharacters = 1'000;
+  const ValueStart& begin = frames_->start(place.frame);
+  if (!frames_->keeps_value(place.frame) || begin.string_goals == kNone) return false;
+  for (const auto& [goal, alternatives] : begin.goals) {
+    for (const StringSet& set : alternatives->strings) {
+      if (set.language != arena_.any() || set.min > kManyCharacters || set.max < kManyCharacters) {
+        return false;
+      }
+    }
+  }
+  const auto read = decode_json_string(std::string_view(texts_.text(place.c)).substr(1));
+  if (!read) return false;
+  // Texts inside of all values that are compared.
+  std::vector<ValueId> queue;
+  for (FrameId frame = place.frame; frames_->keeps_value(frame); frame = (*frames_)[frame].parent) {
+    if (frames_->compares_with_constants(frame)) return false;
+    const std::vector<ValueId>& values = liveness_->lists()[(*frames_)[frame].values];
+    queue.insert(queue.end(), values.begin(), values.end());
+    if (frame == kRootFrame) break;
+  }
+  for (size_t i = 0; i < queue.size(); ++i) {
+    if (queue.size() > kMostValues) return false;
+    if (queue[i] == kNone) continue;
+    const JsonValue& value = values_[queue[i]];
+    queue.insert(queue.end(), value.items.begin(), value.items.end());
+    if (value.type == ValueType::kString && values_.text(value.text).starts_with(*read)) {
+      inner.exceptions.push_back(rest_of_key(values_.text(value.text), read->size()));
+    }
+  }
+  std::ranges::sort(inner.exceptions);
+  inner.exceptions.erase(std::ranges::unique(inner.exceptions).begin(), inner.exceptions.end());
+  inner.compares = true;
+  return true;
+}
+
+State Writer::behind_other_key(FrameId object) {
+  const auto [found, added] = behind_other_key_.emplace(object, kDead);
+  if (!added) return found->second;
+  const std::vector<Symbol> special = frames_->key_options(object).special;
+  std::string name = "?";
+  while (std::ranges::any_of(special, [&](Symbol key) { return values_.text(key) == name; })) {
+    name += '?';
+  }
+  const State state = end_key(object, values_.symbol(name));
+  behind_other_key_[object] = state;
+  return state;
+}
+
+State Writer::after(State state, State accepting) {
+  const Place place = places_[state];
+  if (place.kind == Kind::kString && place.c != kNone && frames_->keeps_value(place.frame)) {
+    // A string that no value in the document, and no string in a token, is equal to.
+    constexpr size_t kLongerThanTokens = 700;
+    return finish(place.frame, goals_of_leaf(place, accepting),
+                  kept(place.frame, ValueType::kString, std::string(kLongerThanTokens, '?')));
+  }
+  if ((place.kind == Kind::kString || place.kind == Kind::kNumber) && place.c == kNone) {
+    const ValueStart& begin = frames_->start(place.frame);
+    const bool string = place.kind == Kind::kString;
+    const UnionMachine* const all = string ? begin.string_union : begin.number_union;
+    const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
+    if (!std::has_single_bit(alive)) {
+      return finish(place.frame, goals_of_leaf(place, accepting), kNone);
+    }
+    const auto& parts = string ? begin.string_parts : begin.number_parts;
+    return finish(place.frame, frames_->goals_of_parts(parts, alive), kNone);
+  }
+  if (place.kind == Kind::kOpenKey && frames_->key_options(place.frame).uniform) {
+    return behind_other_key(place.frame);
+  }
+  return kDead;
 }
 
 /// A key among named ones and those of a machine: the named ones are exceptions.
@@ -440,6 +557,7 @@ std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
   Inner out;
   out.machine = options.others;
   out.state = place.b;
+  out.uniform = options.uniform && add_special(place.c, options.special, out);
   if (place.a == kNone) return out;
   const KeyPosition& position = positions_[place.a];
   if (!position.escape.empty()) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "constraints/json_schema.h"
@@ -47,6 +48,8 @@ class Writer final : public JsonSchemaMachine {
   State next(State from, uint8_t byte) override;
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
+  State after(State state, State accepting) override;
+  CharacterClasses stays(State /*state*/, int32_t /*length*/) override { return 0; }
   ByteSet first_bytes(State state) override;
   size_t memory() const override;
   Status status() const override { return liveness_->status(); }
@@ -77,6 +80,10 @@ class Writer final : public JsonSchemaMachine {
     bool operator==(const Place&) const = default;
   };
   std::optional<Inner> inner_of_key(const Place& place);
+  Inner inner_of_value(const Place& place);
+  /// Adds those of `keys`, ordered by text, that continue the key read so far to the exceptions.
+  bool add_special(uint32_t text, const std::vector<Symbol>& keys, Inner& inner);
+  bool compared_uniformly(const Place& place, Inner& inner);
   struct PlaceHash {
     uint64_t operator()(const Place& place) const {
       uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
@@ -108,6 +115,11 @@ class Writer final : public JsonSchemaMachine {
   State read_key(const Place& place, uint8_t byte);
   State read_open_key(const Place& place, uint8_t byte);
   State end_key(FrameId object, Symbol key);
+  /// The goals of a string or a number whose machine, the one that reads at `place`, has come to
+  /// an accepting state; kNone: the value itself decides.
+  uint32_t goals_of_leaf(const Place& place, State accepting);
+  /// The state behind some key that is neither declared nor seen.
+  State behind_other_key(FrameId object);
   State close(FrameId frame, uint8_t byte);
   State finish(FrameId pending, uint32_t goals, ValueId value);
   /// The id of a value, or kNone if no record needs it.
@@ -123,6 +135,7 @@ class Writer final : public JsonSchemaMachine {
   std::unique_ptr<Leaves> leaves_;
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<Frames> frames_;
+  std::unordered_map<FrameId, State> behind_other_key_;
   ReadTexts texts_;
   Interner<KeyPosition, KeyPositionHash> positions_;
   Interner<Place, PlaceHash> places_;

@@ -65,8 +65,6 @@ class CpuOps final : public Ops {
     return {y, rows};
   }
 
-  bool supports(OptionalOp /*op*/) const override { return true; }
-
   void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
                       MatrixView y) override {
     const int64_t groups = x.cols / group;

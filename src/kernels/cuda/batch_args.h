@@ -49,6 +49,14 @@ struct ConstRows {
   int64_t stride;
 };
 
+/// RecurrentView.
+struct SlotArgs {
+  float* base;
+  int64_t stride;  ///< in floats
+  float* rows;
+  int64_t row_stride;
+};
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_BATCH_ARGS_H_

@@ -26,6 +26,7 @@
 #include "kernels/cuda/page_tables.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/scratch.h"
+#include "kernels/cuda/state_space.h"
 #include "kernels/cuda/step_arrays.h"
 #include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
@@ -115,6 +116,26 @@ class CudaOps final : public Ops {
   Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                    StepRows rows) override;
   void scale(MatrixView x, float factor) override;
+  void add_bias(MatrixView y, const float* bias) override { cuda::add_bias(stream_, y, bias); }
+  void multiply(ConstMatrixView x, MatrixView y) override { cuda::multiply(stream_, x, y); }
+  void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                      MatrixView y) override {
+    cuda::group_rms_norm(stream_, x, weight, group, eps, y);
+  }
+  void causal_conv(const BatchView& /*batch*/, const ConvShape& shape, const float* weight,
+                   const float* bias, RecurrentView state, MatrixView x) override {
+    cuda::causal_conv(stream_, arrays().batch(), shape, weight, bias, state, x);
+  }
+  void ssd_scan(const BatchView& /*batch*/, const SsdShape& shape, const SsdWeights& weights,
+                ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
+                MatrixView out) override {
+    cuda::ssd_scan(stream_, arrays().batch(), shape, weights, xbc, dt, state, out);
+  }
+  void selective_scan(const BatchView& /*batch*/, const SelectiveShape& shape,
+                      const SelectiveWeights& weights, const SelectiveInputs& inputs,
+                      RecurrentView state, MatrixView out) override {
+    cuda::selective_scan(stream_, arrays().batch(), shape, weights, inputs, state, out);
+  }
   void linear(const Operand& x, std::span<const LinearJob> jobs) override;
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override;
@@ -182,7 +203,13 @@ class CudaOps final : public Ops {
   Scratch halves_;            ///< the operand pass_.in_halves as f16
   Scratch barrier_counters_;  ///< zero between ops
   Scratch rope_;              ///< rotations of the step's rows
-  std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
+  /// What the frequencies of rotary positions follow from.
+  struct RopeKey {
+    int dims = 0;  ///< 0: none
+    float base = 0;
+    std::vector<float> factors;
+  };
+  std::vector<std::pair<RopeKey, const double*>> frequencies_;
   struct StagedRows {
     std::unique_ptr<Pinned> memory;
     size_t bytes = 0;
@@ -226,8 +253,7 @@ class CudaOps final : public Ops {
     Status status;
     uint64_t in_rounded = 0;  ///< Operand::id; 0: none
     uint64_t in_halves = 0;
-    int rope_dims = 0;  ///< rope_dims of the table in rope_; 0: not filled yet
-    float rope_base = 0;
+    int rope = -1;  ///< index in frequencies_ of the table in rope_; -1: not filled yet
     const int32_t* async_token_from = nullptr;
     std::vector<const CudaTable*> embedding_tables;  ///< staged
   };
@@ -322,7 +348,7 @@ Status CudaOps::interleaved_step(const std::function<void()>& steps) {
   pass_ = std::move(outer);
   // The interleaved steps have overwritten this memory.
   pass_.in_rounded = pass_.in_halves = 0;
-  pass_.rope_dims = 0;
+  pass_.rope = -1;
   pass_.embedding_tables.clear();
   return {};
 }
@@ -534,21 +560,28 @@ Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
   if (shape.rope_dims == 0) return nullptr;
   auto* const table = reinterpret_cast<float*>(rope_.data());
-  if (pass_.rope_dims == shape.rope_dims && pass_.rope_base == shape.rope_base) return table;
-  const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
-  auto known = std::ranges::find(frequencies_, key, [](const auto& f) { return f.first; });
+  const size_t n_factors =
+      shape.rope_factors == nullptr ? 0 : static_cast<size_t>(shape.rope_dims) / 2;
+  const std::span<const float> factors(shape.rope_factors, n_factors);
+  auto known = std::ranges::find_if(frequencies_, [&](const auto& f) {
+    return f.first.dims == shape.rope_dims && f.first.base == shape.rope_base &&
+           std::ranges::equal(f.first.factors, factors);
+  });
   if (known == frequencies_.end()) {
-    const std::vector<double> values = rope_frequencies(shape.rope_dims, shape.rope_base);
+    std::vector<double> values = rope_frequencies(shape.rope_dims, shape.rope_base);
+    for (size_t i = 0; i < factors.size(); ++i) values[i] /= factors[i];
     const size_t bytes = values.size() * sizeof(double);
     auto at = weights_.reserve(bytes);
     if (!ok(at.ok() ? Status() : at.error())) return table;
     if (!ok(device_.write((*at)->data(), values.data(), bytes))) return table;
-    frequencies_.push_back({key, reinterpret_cast<const double*>((*at)->data())});
+    RopeKey key = {shape.rope_dims, shape.rope_base, {factors.begin(), factors.end()}};
+    frequencies_.emplace_back(std::move(key), reinterpret_cast<const double*>((*at)->data()));
     known = frequencies_.end() - 1;
   }
+  const auto number = static_cast<int>(known - frequencies_.begin());
+  if (pass_.rope == number) return table;
   rope_table(stream_, arrays().batch(), shape.rope_dims, known->second, table);
-  pass_.rope_dims = shape.rope_dims;
-  pass_.rope_base = shape.rope_base;
+  pass_.rope = number;
   return table;
 }
 

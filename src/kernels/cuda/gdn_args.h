@@ -26,14 +26,6 @@ struct GdnDims {
   int32_t tiled_heads;
 };
 
-/// RecurrentView.
-struct SlotArgs {
-  float* base;
-  int64_t stride;  ///< in floats
-  float* rows;
-  int64_t row_stride;
-};
-
 inline constexpr int kFoldThreads = 256;
 /// Rows of a state per block of gdn_fold.
 inline constexpr int kFoldStateRows = 16;

@@ -7,25 +7,6 @@
 #include "kernels/cuda/ptx/dependent_launch.h"
 
 namespace chimere::kernels::cuda {
-namespace {
-
-/// The rows of a sequence; empty if it has no slices.
-struct SequenceRange {
-  int begin;
-  int count;
-};
-
-__device__ inline SequenceRange rows_of(const BatchArgs& batch, int sequence) {
-  const int first = batch.sequence_slices[sequence];
-  const int end = batch.sequence_slices[sequence + 1];
-  if (first == end) return {0, 0};
-  const int begin = batch.slices[first].row_begin;
-  const SliceArgs last = batch.slices[end - 1];
-  return {begin, last.row_begin + last.row_count - begin};
-}
-
-}  // namespace
-
 /// Grid: [conv_dim / block, sequences, tiles of kConvTile rows]; one thread per channel.
 CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   wait_for_previous_kernel();

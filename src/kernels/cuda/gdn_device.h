@@ -2,6 +2,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
 
+#include "kernels/cuda/batch_device.h"
 #include "kernels/cuda/gdn_args.h"
 #include "kernels/cuda/language.h"
 #include "kernels/math.h"
@@ -62,12 +63,6 @@ __device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int 
 /// Whether v head h is the first that uses its k head.
 __device__ __forceinline__ bool first_of_k_head(const GdnDims& d, int h) {
   return d.tiled_heads != 0 ? h < d.n_k_heads : h % (d.n_v_heads / d.n_k_heads) == 0;
-}
-
-/// Where a row of the step keeps what folding needs, or nullptr.
-__device__ __forceinline__ float* kept_row(const BatchArgs& batch, const SlotArgs& state, int row) {
-  if (batch.keep_row == nullptr || batch.keep_row[row] < 0) return nullptr;
-  return state.rows + batch.keep_row[row] * state.row_stride;
 }
 
 /// The parts of GdnShape::scan_row_floats().

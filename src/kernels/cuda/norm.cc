@@ -7,6 +7,7 @@ namespace {
 
 constexpr Kernel kRmsNorm = {"norm", "rms_norm"};
 constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
+constexpr Kernel kGroupRmsNorm = {"norm", "group_rms_norm"};
 
 }  // namespace
 
@@ -33,6 +34,19 @@ void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const 
   stream.launch(kGatedRmsNorm, launch,
                 GatedRmsNormArgs{x.data, x.stride, z.data, z.stride, weight, y.data, y.stride,
                                  rounded, rows, heads, head_dim, eps});
+}
+
+void group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group, float eps,
+                    MatrixView y) {
+  const auto groups = static_cast<int32_t>(x.cols / group);
+  constexpr int64_t kWarps = kGatedNormThreads / 32;
+  const int64_t units = x.rows * groups;
+  const Launch launch = {.grid = {static_cast<uint32_t>((units + kWarps - 1) / kWarps)},
+                         .block = {kGatedNormThreads},
+                         .overlaps_previous = true};
+  stream.launch(kGroupRmsNorm, launch,
+                GroupRmsNormArgs{x.data, x.stride, weight, y.data, y.stride,
+                                 static_cast<int32_t>(x.rows), groups, group, eps});
 }
 
 }  // namespace chimere::kernels::cuda

@@ -163,4 +163,21 @@ CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
   }
 }
 
+CHIMERE_KERNEL(group_rms_norm, kGatedNormThreads, GroupRmsNormArgs, args) {
+  const int warps = kGatedNormThreads / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int unit = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / kWarp;
+  let_next_kernel_start();
+  if (unit >= args.rows * args.groups) return;
+  const int row = unit / args.groups;
+  const int n = args.n;
+  const int64_t begin = static_cast<int64_t>(unit % args.groups) * n;
+  wait_for_previous_kernel();
+  const float* x = args.x + row * args.x_stride + begin;
+  float* y = args.y + row * args.y_stride + begin;
+  const float s = squares_of_row(x, n, lane);
+  const float scale = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
+  for (int i = lane; i < n; i += kWarp) y[i] = x[i] * scale * args.weight[begin + i];
+}
+
 }  // namespace chimere::kernels::cuda

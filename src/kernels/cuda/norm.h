@@ -1,4 +1,5 @@
-// Norms on a GPU: Ops::rms_norm and Ops::gated_rms_norm, with the same bits.
+// Norms on a GPU: Ops::rms_norm, Ops::gated_rms_norm and Ops::group_rms_norm, with the
+// same bits.
 #ifndef CHIMERE_KERNELS_CUDA_NORM_H_
 #define CHIMERE_KERNELS_CUDA_NORM_H_
 
@@ -16,6 +17,9 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
 /// head_dim is at most 256, and a multiple of 32 if `rounded` has memory.
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
                     int head_dim, float eps, MatrixView y, const RoundedRows& rounded);
+
+void group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group, float eps,
+                    MatrixView y);
 
 }  // namespace chimere::kernels::cuda
 

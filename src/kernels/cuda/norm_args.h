@@ -43,6 +43,19 @@ struct GatedRmsNormArgs {
   float eps;
 };
 
+/// One warp per row and group.
+struct GroupRmsNormArgs {
+  const float* x;  ///< [rows, groups * n]
+  int64_t x_stride;
+  const float* weight;  ///< [groups * n]
+  float* y;             ///< like x; may be x
+  int64_t y_stride;
+  int32_t rows;
+  int32_t groups;
+  int32_t n;  ///< elements of a group
+  float eps;
+};
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_NORM_ARGS_H_

@@ -31,6 +31,22 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   }
 }
 
+TEST(CudaNorm, GroupRmsNormHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  for (const int group : {16, 48, 100, 1024}) {
+    const Matrix x(rng, 5, 3 * group, 2);
+    const std::vector<float> weight = kernels::test::normal_floats(rng, x.cols);
+    Matrix expected = x;
+    make_ref_ops()->group_rms_norm(x.view(), weight.data(), group, 1e-6F, expected.view());
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<float> w(*device, weight);
+      const DeviceMatrix y(*device, x);
+      group_rms_norm(device->stream(), y.view(), w.data(), group, 1e-6F, y.view());
+      EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", " << group;
+    }
+  }
+}
+
 TEST(CudaNorm, RmsNormAlsoRounds) {
   kernels::test::Rng rng(fresh_seed());
   for (const int64_t n : {320, 2112}) {

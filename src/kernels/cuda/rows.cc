@@ -8,6 +8,8 @@ namespace {
 constexpr Kernel kSelectRows = {"rows", "select_rows"};
 constexpr Kernel kShiftRows = {"rows", "shift_rows"};
 constexpr Kernel kActivate = {"rows", "activate"};
+constexpr Kernel kAddRows = {"rows", "add_rows"};
+constexpr Kernel kMultiplyRows = {"rows", "multiply_rows"};
 constexpr Kernel kScale = {"rows", "scale"};
 constexpr Kernel kRoute = {"route", "route"};
 constexpr Kernel kRouteScored = {"route", "route_scored"};
@@ -52,6 +54,18 @@ void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up) {
   stream.launch(
       kActivate, rows_launch({blocks_for(h.cols, kRowThreads), static_cast<uint32_t>(h.rows)}),
       ActivateArgs{h.data, h.stride, up.data, up.stride, static_cast<int32_t>(h.cols), f});
+}
+
+void add_bias(Stream& stream, MatrixView y, const float* bias) {
+  stream.launch(kAddRows,
+                rows_launch({blocks_for(y.cols, kRowThreads), static_cast<uint32_t>(y.rows)}),
+                CombineArgs{y.data, y.stride, bias, 0, static_cast<int32_t>(y.cols)});
+}
+
+void multiply(Stream& stream, ConstMatrixView x, MatrixView y) {
+  stream.launch(kMultiplyRows,
+                rows_launch({blocks_for(y.cols, kRowThreads), static_cast<uint32_t>(y.rows)}),
+                CombineArgs{y.data, y.stride, x.data, x.stride, static_cast<int32_t>(y.cols)});
 }
 
 void scale(Stream& stream, MatrixView x, float factor) {

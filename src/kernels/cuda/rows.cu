@@ -74,6 +74,24 @@ CHIMERE_KERNEL(scale, kRowThreads, ScaleArgs, args) {
   *x = *x * args.factor;
 }
 
+CHIMERE_KERNEL(add_rows, kRowThreads, CombineArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
+  if (i >= args.n) return;
+  float* y = args.y + blockIdx.y * args.stride + i;
+  *y = *y + args.x[blockIdx.y * args.x_stride + i];
+}
+
+CHIMERE_KERNEL(multiply_rows, kRowThreads, CombineArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
+  if (i >= args.n) return;
+  float* y = args.y + blockIdx.y * args.stride + i;
+  *y = *y * args.x[blockIdx.y * args.x_stride + i];
+}
+
 CHIMERE_KERNEL(activate, kRowThreads, ActivateArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();

@@ -22,6 +22,8 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
 void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up);
 
 void scale(Stream& stream, MatrixView x, float factor);
+void add_bias(Stream& stream, MatrixView y, const float* bias);
+void multiply(Stream& stream, ConstMatrixView x, MatrixView y);
 
 /// At most kMaxExperts experts (rows_args.h) and 32 per row. spec.bias is in device memory.
 void route(Stream& stream, ConstMatrixView logits, const RoutingSpec& spec, const Routing& routing);

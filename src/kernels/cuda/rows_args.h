@@ -52,6 +52,15 @@ struct ActivateArgs {
   Activation activation;
 };
 
+/// Grid: x parts of a row, y rows. Both kernels combine each element of y with one of x.
+struct CombineArgs {
+  float* y;  ///< [rows, n]
+  int64_t stride;
+  const float* x;    ///< [rows, n]
+  int64_t x_stride;  ///< 0: the same [n] for every row
+  int32_t n;
+};
+
 /// Grid: x parts of a row, y rows.
 struct ScaleArgs {
   float* x;  ///< [rows, n]

@@ -222,6 +222,24 @@ TEST(CudaRows, ScaleHasTheBitsOfRef) {
   }
 }
 
+TEST(CudaRows, AddBiasAndMultiplyHaveTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  const Matrix y(rng, 3, 700, 4);
+  const Matrix x(rng, 3, 700, 8);
+  const std::vector<float> bias = kernels::test::normal_floats(rng, 700);
+  Matrix expected = y;
+  make_ref_ops()->add_bias(expected.view(), bias.data());
+  make_ref_ops()->multiply(x.view(), expected.view());
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix got(*device, y);
+    const DeviceMatrix factors(*device, x);
+    const OnDevice<float> added(*device, bias);
+    add_bias(device->stream(), got.view(), added.data());
+    multiply(device->stream(), factors.view(), got.view());
+    EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+  }
+}
+
 TEST(CudaRows, RouteGivesTiesToTheLowerId) {
   Matrix equal(2, 100, 1.5F);
   equal.data[70] = 2;

@@ -26,6 +26,7 @@ set(CUDA_MODULES
   cuda/route.cu
   cuda/rounding.cu
   cuda/rows.cu
+  cuda/state_space.cu
   cuda/top_logits.cu)
 
 # The modules that include ptx/warpgroup_mma.h.
@@ -56,6 +57,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/page_tables.cc
   cuda/rows.cc
   cuda/scratch.cc
+  cuda/state_space.cc
   cuda/step_arrays.cc
   cuda/cuda_graph_cache.cc
   cuda/top_logits.cc
@@ -103,4 +105,5 @@ chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
 chimere_cuda_test(cuda_ops_test SOURCES cuda/cuda_ops_test.cc)
 chimere_cuda_test(cuda_profile_test SOURCES cuda/device/profile_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)
+chimere_cuda_test(cuda_state_space_test SOURCES cuda/state_space_test.cc)
 chimere_cuda_test(cuda_top_logits_test SOURCES cuda/top_logits_test.cc)

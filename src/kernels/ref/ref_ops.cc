@@ -12,8 +12,6 @@ namespace {
 
 class RefOps final : public Ops {
  public:
-  bool supports(OptionalOp /*op*/) const override { return true; }
-
   void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override {
     ref::embed(placed.table, tokens, vectors, y);

@@ -5,8 +5,7 @@
 namespace chimere::model {
 namespace {
 
-constexpr int kMaxTaps = 8;         // of the ops
-constexpr int kMaxStateDim = 4096;  // far above any model
+constexpr int kMaxTaps = 8;  // of the ops
 
 }  // namespace
 
@@ -14,7 +13,7 @@ Result<Mamba2Spec> read_mamba2(const Keys& keys) {
   Mamba2Spec spec;
   kernels::SsdShape& s = spec.shape;
   CHIMERE_TRY(spec.conv_kernel, keys.integer("ssm.conv_kernel", 2, kMaxTaps));
-  CHIMERE_TRY(s.state_dim, keys.integer("ssm.state_size", 1, kMaxStateDim));
+  CHIMERE_TRY(s.state_dim, keys.integer("ssm.state_size", 1, kernels::kMaxStateDim));
   CHIMERE_TRY(s.n_groups, keys.integer_or("ssm.group_count", 1, 1, kMaxHeads));
   CHIMERE_TRY(s.n_heads, keys.integer("ssm.time_step_rank", 1, kMaxHeads));
   CHIMERE_TRY(const int inner, keys.integer("ssm.inner_size", 1, kMaxWidth));
@@ -70,10 +69,6 @@ std::unique_ptr<Mamba2Mixer> Mamba2Spec::bind(const SubLayerBinding& to) const {
 }
 
 Status Mamba2Mixer::place(Placement& to) {
-  using kernels::OptionalOp;
-  for (const OptionalOp op : {OptionalOp::kCausalConv, OptionalOp::kSsdScan}) {
-    CHIMERE_CHECK_OK(require(to.ops, op));
-  }
   for (WeightView* w : {&z_, &xbc_, &dt_, &out_}) {
     CHIMERE_TRY(*w, to.ops.place(*w));
   }
@@ -86,7 +81,6 @@ Status Mamba2Mixer::place(Placement& to) {
     CHIMERE_TRY(*v, to.ops.place_floats(*v, shape_.n_heads));
   }
   if (norm_ == nullptr) return {};
-  CHIMERE_CHECK_OK(require(to.ops, OptionalOp::kGroupRmsNorm));
   CHIMERE_TRY(norm_, to.ops.place_floats(norm_, shape_.inner()));
   return {};
 }

@@ -6,8 +6,7 @@
 namespace chimere::model {
 namespace {
 
-constexpr int kMaxMambaTaps = 8;      // of the ops
-constexpr int kMaxMambaState = 4096;  // far above any model
+constexpr int kMaxMambaTaps = 8;  // of the ops
 
 /// [channels, state_dim] as a file has it to [channels / 16, state_dim, 16].
 std::vector<float> by_vectors(const float* a, const kernels::SelectiveShape& shape) {
@@ -27,7 +26,7 @@ std::vector<float> by_vectors(const float* a, const kernels::SelectiveShape& sha
 Result<MambaSpec> read_mamba(const Keys& keys) {
   MambaSpec spec;
   CHIMERE_TRY(spec.conv_kernel, keys.integer("ssm.conv_kernel", 2, kMaxMambaTaps));
-  CHIMERE_TRY(spec.shape.state_dim, keys.integer("ssm.state_size", 1, kMaxMambaState));
+  CHIMERE_TRY(spec.shape.state_dim, keys.integer("ssm.state_size", 1, kernels::kMaxStateDim));
   CHIMERE_TRY(spec.shape.channels, keys.integer("ssm.inner_size", 1, kMaxWidth));
   CHIMERE_TRY(spec.dt_rank, keys.integer("ssm.time_step_rank", 1, kMaxWidth));
   if (spec.shape.channels % kernels::kChannelUnit != 0) {
@@ -85,10 +84,6 @@ std::unique_ptr<MambaMixer> MambaSpec::bind(const SubLayerBinding& to) const {
 }
 
 Status MambaMixer::place(Placement& to) {
-  using kernels::OptionalOp;
-  for (const OptionalOp op : {OptionalOp::kCausalConv, OptionalOp::kSelectiveScan}) {
-    CHIMERE_CHECK_OK(require(to.ops, op));
-  }
   for (WeightView* w : {&x_, &z_, &rank_, &b_, &c_, &dt_, &out_}) {
     CHIMERE_TRY(*w, to.ops.place(*w));
   }

@@ -169,11 +169,7 @@ Status SelfAttention::place(Placement& to) {
     if (*norm == nullptr) continue;
     CHIMERE_TRY(*norm, to.ops.place_floats(*norm, shape_.head_dim));
   }
-  if (shape_.rope_factors != nullptr) {
-    CHIMERE_CHECK_OK(require(to.ops, kernels::OptionalOp::kRopeFactors));
-  }
   if (q_bias_ == nullptr) return {};
-  CHIMERE_CHECK_OK(require(to.ops, kernels::OptionalOp::kAddBias));
   CHIMERE_TRY(q_bias_, to.ops.place_floats(q_bias_, qg_.n_out));
   CHIMERE_TRY(k_bias_, to.ops.place_floats(k_bias_, k_.n_out));
   CHIMERE_TRY(v_bias_, to.ops.place_floats(v_bias_, v_.n_out));

@@ -34,10 +34,6 @@ std::unique_ptr<ShortConvolution> ShortConvolutionSpec::bind(const SubLayerBindi
 }
 
 Status ShortConvolution::place(Placement& to) {
-  using kernels::OptionalOp;
-  for (const OptionalOp op : {OptionalOp::kCausalConv, OptionalOp::kMultiply}) {
-    CHIMERE_CHECK_OK(require(to.ops, op));
-  }
   for (WeightView* w : {&b_, &c_, &x_, &out_}) {
     CHIMERE_TRY(*w, to.ops.place(*w));
   }

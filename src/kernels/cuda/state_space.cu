@@ -1,0 +1,243 @@
+// Convolutions over time and state-space recurrences, with the bits of ref for all rows. A thread
+// owns a channel, or a column of a state, from the first row to the last, so blocks exchange
+// nothing; rows follow each other.
+//
+// Bytes: a step with one row for each sequence reads and writes each state once. Prompts are limited
+// by the recurrence: state_dim dependent additions a row.
+#include "kernels/cuda/batch_device.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/state_space_args.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr int kUnit = 16;  // kChannelUnit
+
+/// The slot that holds a sequence's state before its unfolded rows.
+__device__ __forceinline__ const float* state_before_rows(const BatchArgs& batch,
+                                                          const SlotArgs& state, int sequence,
+                                                          const UnfoldedRows& unfolded) {
+  const int slot = unfolded.count > 0 ? batch.fold_from[sequence] : batch.read_slot[sequence];
+  return state.base + slot * state.stride;
+}
+
+/// Copies a column of n elements, whose neighbours lie `from_stride` and `to_stride` apart.
+__device__ __forceinline__ void copy_column(const float* from, int from_stride, float* to,
+                                            int to_stride, int n) {
+#pragma unroll 8
+  for (int i = 0; i < n; ++i) {
+    to[static_cast<int64_t>(i) * to_stride] = from[static_cast<int64_t>(i) * from_stride];
+  }
+}
+
+/// The last inputs of a channel, newest at the end, so that indices are fixed.
+struct Window {
+  float v[kMaxConvTaps];
+
+  __device__ __forceinline__ void push(float x) {
+#pragma unroll
+    for (int t = 0; t < kMaxConvTaps - 1; ++t) v[t] = v[t + 1];
+    v[kMaxConvTaps - 1] = x;
+  }
+  /// Stores the newest taps - 1 inputs, oldest first.
+  __device__ __forceinline__ void store(float* to, int channels, int taps) const {
+#pragma unroll
+    for (int t = 1; t < kMaxConvTaps; ++t) {
+      const int at = t - (kMaxConvTaps - taps) - 1;
+      if (at >= 0) to[static_cast<int64_t>(at) * channels] = v[t];
+    }
+  }
+};
+
+}  // namespace
+
+/// Grid: [channels / kConvThreads; sequences].
+CHIMERE_KERNEL(causal_conv, kConvThreads, CausalConvArgs, args) {
+  constexpr int kAhead = 8;  // rows that are read before they are needed
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
+  const auto sequence = static_cast<int>(blockIdx.y);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  if (c >= args.channels || (rows.count == 0 && unfolded.count == 0)) return;
+  const int channels = args.channels;
+  const int taps = args.taps;
+  const float* before = state_before_rows(args.batch, args.state, sequence, unfolded) + c;
+  Window window;
+  float weight[kMaxConvTaps];
+#pragma unroll
+  for (int t = 0; t < kMaxConvTaps; ++t) {
+    const int tap = t - (kMaxConvTaps - taps);
+    weight[t] = tap >= 0 ? args.weight[static_cast<int64_t>(c) * taps + tap] : 0;
+    window.v[t] = tap >= 1 ? before[static_cast<int64_t>(tap - 1) * channels] : 0;
+  }
+  for (int i = 0; i < unfolded.count; ++i) {
+    window.push(args.state.rows[unfolded.row_blocks[i] * args.state.row_stride + c]);
+  }
+  if (unfolded.count > 0) {
+    float* to = args.state.base + args.batch.read_slot[sequence] * args.state.stride + c;
+    window.store(to, channels, taps);
+  }
+  const float bias = args.bias == nullptr ? 0 : args.bias[c];
+  float* column = args.x.data + rows.begin * args.x.stride + c;
+  for (int first = 0; first < rows.count; first += kAhead) {
+    float x[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      x[j] = first + j < rows.count ? column[(first + j) * args.x.stride] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (first + j >= rows.count) break;
+      const int r = rows.begin + first + j;
+      window.push(x[j]);
+      const int slot = args.batch.write_slot[r];
+      if (slot >= 0) window.store(args.state.base + slot * args.state.stride + c, channels, taps);
+      float* kept = kept_row(args.batch, args.state, r);
+      if (kept != nullptr) kept[c] = x[j];
+      float sum = bias;
+#pragma unroll
+      for (int t = 0; t < kMaxConvTaps; ++t) {
+        if (t >= kMaxConvTaps - taps) sum = fmaf(weight[t], window.v[t], sum);
+      }
+      column[(first + j) * args.x.stride] = args.silu != 0 ? silu(sum) : sum;
+    }
+  }
+}
+
+/// Grid: [heads, parts of their columns; sequences]. Dynamic shared memory: [state_dim, columns].
+CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, shared);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int dim = args.head_dim;
+  const int n = args.state_dim;
+  const int columns = args.columns;
+  const int parts = dim / columns;
+  const int head = static_cast<int>(blockIdx.x) / parts;
+  const int part = static_cast<int>(blockIdx.x) % parts;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto sequence = static_cast<int>(blockIdx.y);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  if (thread >= columns || (rows.count == 0 && unfolded.count == 0)) return;
+  const int inner = args.n_heads * dim;
+  const int bc_dim = args.n_groups * n;
+  const int heads_of_group = args.n_heads / args.n_groups;
+  const int p = head * dim + part * columns + thread;
+  const int in_group = head / heads_of_group * n;
+  const int64_t at = static_cast<int64_t>(head) * dim * n + part * columns + thread;
+  float* s = shared + thread;
+  copy_column(state_before_rows(args.batch, args.state, sequence, unfolded) + at, dim, s, columns,
+              n);
+  for (int i = 0; i < unfolded.count; ++i) {
+    const float* kept = args.state.rows + unfolded.row_blocks[i] * args.state.row_stride;
+    const float* b = kept + inner + in_group;
+    const float u = kept[p];
+    const float g = kept[inner + bc_dim + head];
+#pragma unroll 8
+    for (int j = 0; j < n; ++j) s[j * columns] = fmaf(b[j], u, g * s[j * columns]);
+  }
+  if (unfolded.count > 0) {
+    float* to = args.state.base + args.batch.read_slot[sequence] * args.state.stride + at;
+    copy_column(s, columns, to, dim, n);
+  }
+  for (int r = rows.begin; r < rows.begin + rows.count; ++r) {
+    const float* row = args.xbc.data + r * args.xbc.stride;
+    const float* b = row + inner + in_group;
+    const float* c = b + bc_dim;
+    const float x = row[p];
+    const float dt = softplus(args.dt.data[r * args.dt.stride + head] + args.dt_bias[head]);
+    const float g = exp_f32(dt * args.a[head]);
+    const float u = dt * x;
+    float* kept = kept_row(args.batch, args.state, r);
+    if (kept != nullptr) {
+      kept[p] = u;
+      if (part == 0 && head % heads_of_group == 0) {
+        for (int j = thread; j < n; j += columns) kept[inner + in_group + j] = b[j];
+      }
+      if (part == 0 && thread == 0) kept[inner + bc_dim + head] = g;
+    }
+    float y = 0;
+#pragma unroll 8
+    for (int j = 0; j < n; ++j) {
+      const float v = fmaf(b[j], u, g * s[j * columns]);
+      s[j * columns] = v;
+      y = fmaf(c[j], v, y);
+    }
+    args.out.data[r * args.out.stride + p] = fmaf(args.d[head], x, y);
+    const int slot = args.batch.write_slot[r];
+    if (slot >= 0) {
+      copy_column(s, columns, args.state.base + slot * args.state.stride + at, dim, n);
+    }
+  }
+}
+
+/// Grid: [channels / kScanColumns; sequences]. Dynamic shared memory: [state_dim, kScanColumns].
+CHIMERE_KERNEL(selective_scan, kScanColumns, SelectiveArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, shared);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int n = args.state_dim;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int channel = static_cast<int>(blockIdx.x) * kScanColumns + thread;
+  const auto sequence = static_cast<int>(blockIdx.y);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  if (channel >= args.channels || (rows.count == 0 && unfolded.count == 0)) return;
+  const int64_t at = static_cast<int64_t>(channel / kUnit) * n * kUnit + channel % kUnit;
+  const float* a = args.a + at;
+  float* s = shared + thread;
+  copy_column(state_before_rows(args.batch, args.state, sequence, unfolded) + at, kUnit, s,
+              kScanColumns, n);
+  for (int i = 0; i < unfolded.count; ++i) {
+    const float* kept = args.state.rows + unfolded.row_blocks[i] * args.state.row_stride;
+    const float dt = kept[channel];
+    const float u = kept[args.channels + channel];
+    const float* b = kept + 2 * static_cast<int64_t>(args.channels);
+#pragma unroll 4
+    for (int j = 0; j < n; ++j) {
+      s[j * kScanColumns] = fmaf(b[j], u, exp_f32(dt * a[j * kUnit]) * s[j * kScanColumns]);
+    }
+  }
+  if (unfolded.count > 0) {
+    float* to = args.state.base + args.batch.read_slot[sequence] * args.state.stride + at;
+    copy_column(s, kScanColumns, to, kUnit, n);
+  }
+  for (int r = rows.begin; r < rows.begin + rows.count; ++r) {
+    const float* b = args.b.data + r * args.b.stride;
+    const float* c = args.c.data + r * args.c.stride;
+    const float x = args.x.data[r * args.x.stride + channel];
+    const float dt = softplus(args.dt.data[r * args.dt.stride + channel] + args.dt_bias[channel]);
+    const float u = dt * x;
+    float* kept = kept_row(args.batch, args.state, r);
+    if (kept != nullptr) {
+      kept[channel] = dt;
+      kept[args.channels + channel] = u;
+      if (blockIdx.x == 0) {
+        const int threads = min(kScanColumns, args.channels);
+        for (int j = thread; j < n; j += threads) {
+          kept[2 * static_cast<int64_t>(args.channels) + j] = b[j];
+        }
+      }
+    }
+    float y = 0;
+#pragma unroll 4
+    for (int j = 0; j < n; ++j) {
+      const float v =
+          fmaf(b[j], u, exp_f32(dt * a[j * kUnit]) * s[j * kScanColumns]);
+      s[j * kScanColumns] = v;
+      y = fmaf(c[j], v, y);
+    }
+    args.out.data[r * args.out.stride + channel] = fmaf(args.d[channel], x, y);
+    const int slot = args.batch.write_slot[r];
+    if (slot >= 0) {
+      copy_column(s, kScanColumns, args.state.base + slot * args.state.stride + at, kUnit, n);
+    }
+  }
+}
+
+}  // namespace chimere::kernels::cuda

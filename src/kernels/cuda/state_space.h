@@ -1,0 +1,23 @@
+// Convolutions over time and state-space recurrences on a GPU: Ops::causal_conv, Ops::ssd_scan and
+// Ops::selective_scan, with the same bits.
+#ifndef CHIMERE_KERNELS_CUDA_STATE_SPACE_H_
+#define CHIMERE_KERNELS_CUDA_STATE_SPACE_H_
+
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/device_batch.h"
+
+namespace chimere::kernels::cuda {
+
+void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shape,
+                 const float* weight, const float* bias, RecurrentView state, MatrixView x);
+void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
+              const SsdWeights& weights, ConstMatrixView xbc, ConstMatrixView dt,
+              RecurrentView state, MatrixView out);
+void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveShape& shape,
+                    const SelectiveWeights& weights, const SelectiveInputs& inputs,
+                    RecurrentView state, MatrixView out);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_STATE_SPACE_H_
