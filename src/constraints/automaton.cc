@@ -78,6 +78,7 @@ std::string Automaton::forced(State state, size_t limit, bool habitual) {
         spaces = true;
         continue;
       }
+      if (habitual && byte == '\\') continue;  // an escape that is another way to write a character
       if (only >= 0) return text;
       only = byte;
     }
@@ -428,6 +429,46 @@ void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition posit
       }
     }
   }
+}
+
+size_t Automaton::settled(State state, std::string_view bytes) {
+  const std::lock_guard lock(mutex_);
+  const ByteTrie& trie = trie_->trie();
+  const State behind = read_unlocked({machine_.get(), state}, bytes);
+  const size_t longest = std::min(bytes.size(), static_cast<size_t>(trie_->longest()));
+  for (size_t from = bytes.size() - longest; from < bytes.size(); ++from) {
+    std::optional<uint32_t> node = 0;
+    for (size_t i = from; i < bytes.size() && node; ++i) {
+      node = trie.child(*node, static_cast<uint8_t>(bytes[i]));
+    }
+    if (node && any_below(*node, behind)) return from;
+  }
+  return bytes.size();
+}
+
+bool Automaton::any_below(uint32_t node, State state) {
+  constexpr int kMostReads = 4096;
+  const ByteTrie& trie = trie_->trie();
+  struct Open {
+    uint32_t end;
+    State state;
+  };
+  std::vector<Open> open = {{trie.nodes[node].end, state}};
+  int reads = 0;
+  for (uint32_t i = node + 1; i < trie.nodes[node].end;) {
+    while (i >= open.back().end) open.pop_back();
+    const ByteTrie::Node& at = trie.nodes[i];
+    const State to = machine_->next(open.back().state, at.byte);
+    if (to != kDead && !trie.tokens_at(i).empty()) return true;
+    if (++reads == kMostReads) return true;
+    if (to == kDead) {
+      i = at.end;
+      continue;
+    }
+    open.push_back({at.end, to});
+    ++i;
+  }
+  return false;
 }
 
 bool Automaton::add_part(Outer outer, TriePosition position, Entry& entry) {

@@ -36,9 +36,13 @@ class Automaton {
   /// Whether no text continues.
   bool ends(State state);
   /// Bytes that follow in every text, at most `limit`. With `habitual`, where only white space
-  /// leaves a choice: a space after a colon or comma if one may stand there, otherwise none.
+  /// or an escape leaves a choice: a space after a colon or comma if one may stand there, otherwise
+  /// none; no escape.
   /// Ends before the symbol of a control token, or is the symbol.
   std::string forced(State state, size_t limit, bool habitual);
+  /// Length of the beginning of `bytes`, which follow the state, that no token reaches into that
+  /// ends behind them.
+  size_t settled(State state, std::string_view bytes);
   /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
   Status mask(State state, std::span<uint32_t> mask);
   /// Whether every token that does not end a generation is allowed.
@@ -107,6 +111,8 @@ class Automaton {
   /// strings are added to it as parts.
   void walk(const ByteTrie& trie, uint32_t node, Outer outer, const ByteSet& first,
             std::vector<int32_t>& tokens, Entry* entry = nullptr);
+  /// Whether the machine allows a token below a node of the vocabulary from a state.
+  bool any_below(uint32_t node, State state);
   State read_unlocked(Outer outer, std::string_view bytes);
   std::string_view path(const LeafMask::Exit& exit, TriePosition position) const;
   static void apply(const Entry& entry, bool fresh, std::span<uint32_t> mask);

@@ -80,9 +80,9 @@ MachineResult machine_of_node(const Grammar::Node& node) {
     case Grammar::Kind::kJsonSchema:
       return schema_machine(node.text);
     case Grammar::Kind::kTextUntil:
-      return as_machine(TextMachine::create({node.text}, Language::kUntil, Alphabet::kText));
+      return as_machine(TextMachine::create({node.text}, {}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:
-      return as_machine(TextMachine::create({}, Language::kWithout, Alphabet::kText));
+      return as_machine(TextMachine::create({}, {}, Language::kWithout, Alphabet::kText));
     default:
       return unsupported("This kind of constraint is not supported.");
   }
@@ -122,6 +122,7 @@ struct ContentBuilder {
       CHIMERE_TRY(made.body, grammar_machine(trigger.body));
     }
     TriggerMachine::Options options;
+    options.excluded = spec.excluded;
     options.text_before = spec.text_before;
     options.text_after = spec.text_after;
     options.min_calls = spec.min_calls;

@@ -40,6 +40,8 @@ struct ContentKey {
       append_field(key, trigger.body.key());
       append_number(key, trigger.at_start ? 1 : 0);
     }
+    append_number(key, static_cast<int64_t>(spec.excluded.size()));
+    for (const std::string& text : spec.excluded) append_field(key, text);
     for (const int64_t value : {int64_t{spec.text_before}, int64_t{spec.text_after},
                                 int64_t{spec.min_calls}, int64_t{spec.max_calls}}) {
       append_number(key, value);

@@ -58,6 +58,8 @@ struct TriggeredSpec {
     bool at_start = false;
   };
   std::vector<Trigger> triggers;
+  /// What the text contains nowhere: closing tags. None begins with or is part of a trigger.
+  std::vector<std::string> excluded;
   bool text_before = true;  ///< other text than white space may stand before the first call
   bool text_after = false;  ///< and behind a call
   int32_t min_calls = 0;    ///< the generation ends only after that many
@@ -127,11 +129,15 @@ class Matcher {
   /// Bytes that every continuation begins with, at most `limit`; without the symbols of control
   /// tokens. Empty if complete().
   std::string forced(size_t limit = 256);
-  /// The same with guesses where only white space leaves a choice: a space after a colon or comma
-  /// if one may stand there, otherwise none. May be the token_symbol() of a control token.
+  /// The same with guesses where only white space or an escape leaves a choice: a space after a
+  /// colon or comma if one may stand there, otherwise none; no escape. May be the token_symbol() of
+  /// a control token.
   std::string expected(size_t limit = 256);
-  /// Whether some text begins with the text so far, `bytes` and `more`.
-  bool may_follow(std::string_view bytes, std::string_view more);
+  /// Length of the beginning of `bytes`, which may follow, that stays divided into tokens as it is
+  /// whatever follows: no allowed token reaches into it from behind.
+  size_t settled(std::string_view bytes);
+  /// Memory for so many tokens, so that accept() seldom allocates.
+  void reserve(size_t tokens) { states_.reserve(tokens + 1); }
   /// Number of tokens accepted and not taken back.
   int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
   /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if one

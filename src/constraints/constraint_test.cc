@@ -70,6 +70,7 @@ std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
            "additionalProperties":false})",
        R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":3},"minItems":1,"uniqueItems":true})",
        R"({"anyOf":[{"type":"string","pattern":"^[a-k]+$"},{"type":"array","items":{"type":"number"}}]})",
+       R"({"type":"object","properties":{"日a":{"type":"null"},"日b":{},"é\"日":{"const":1}},"minProperties":1})",
        R"({"type":"string","maxLength":40})", R"({"type":"string","pattern":"a.?k"})",
        R"({"type":"array","items":{"type":"string"},"uniqueItems":true})",
        R"({"type":"array","items":{"type":["string","array"],"items":{"type":"string"}},
@@ -105,6 +106,7 @@ std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
           spec.triggers.push_back(trigger("<tool>", body));
           spec.triggers.push_back(trigger("", body));
           spec.triggers.back().begin.token = tokenizer.find("<|call|>");
+          if (max_calls < 0) spec.excluded = {"</tool>", "ab</", "<|"};
           if (min_calls < 2) spec.triggers.push_back(trigger("ab", body, true));
           spec.text_before = text_before;
           spec.text_after = text_after;
@@ -217,6 +219,50 @@ TEST(Constraint, KeepsReasoningOutOfTheContent) {
   EXPECT_TRUE(matcher.finished());
 }
 
+// A token may end inside of a character of a property's name.
+TEST(Constraint, NamesInPartsOfCharacters) {
+  std::mt19937 random(1);
+  const TestTokenizer tokenizer = random_tokenizer(random);
+  ConstraintSpec spec;
+  spec.content = JsonSchemaSpec{R"({"type":"object","properties":{"日a":{},"日b":{},"é":{}}})"};
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  for (const char c : std::string_view("{\"日b\":1,\"é\":2}")) {
+    const uint8_t byte = static_cast<uint8_t>(c);
+    EXPECT_EQ(matcher.mask()[byte / 32U] >> (byte % 32U) & 1U, 1U);
+    ASSERT_TRUE(matcher.accept(byte));
+  }
+  EXPECT_TRUE(matcher.complete());
+}
+
+TEST(Constraint, ExcludesTagsFromText) {
+  const TestTokenizer tokenizer({"<tool>", "</tool>", "x", "a", "</", "tool", ">"});
+  TriggeredSpec calls;
+  Grammar body;
+  body.set_root(body.sequence({body.literal("a"), body.literal("</tool>")}));
+  calls.triggers.push_back(trigger("<tool>", body));
+  calls.excluded = {"</tool>"};
+  ConstraintSpec spec;
+  spec.content = calls;
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  for (const int32_t token : {2, 6, 4, 5}) {
+    EXPECT_FALSE(matcher.allows(1));
+    ASSERT_TRUE(matcher.accept(token));
+  }
+  EXPECT_FALSE(matcher.allows(6));  // spelled by other tokens
+  EXPECT_EQ(matcher.mask()[0] >> 6U & 1U, 0U);
+  EXPECT_TRUE(matcher.complete());
+  for (const int32_t token : {2, 6, 0, 3}) ASSERT_TRUE(matcher.accept(token));
+  EXPECT_TRUE(matcher.allows(1));
+  calls.excluded.clear();
+  ConstraintSpec other;
+  other.content = calls;
+  EXPECT_NE(spec.key(), other.key());
+}
+
 TEST(Constraint, RequiresCalls) {
   const TestTokenizer tokenizer({"<tool>", "</tool>", "x", "a", "<", "too", "l>"});
   const auto trie = TokenTrie::create(tokenizer);
@@ -301,13 +347,14 @@ TEST(ForcedTokens, AreDividedAsTheTokenizerDoes) {
   EXPECT_EQ(matcher.expected(), "{\"name\": \"");
   // The last quote may belong to a longer token if a colon follows.
   EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 8),
-            (std::vector<int32_t>{2, 3, 6}));
+            (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(matcher.settled(matcher.expected()), 9U);
   EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 1),
             (std::vector<int32_t>{2}));
-  // After { alone, the tokenizer would have chosen {".
+  // After { alone, the tokenizer would have chosen {"; what follows is divided alone.
   ASSERT_TRUE(matcher.accept(0));
-  EXPECT_TRUE(
-      canonical_tokens(matcher, tokenizer, std::vector<int32_t>{0}, matcher.expected(), 8).empty());
+  EXPECT_EQ(canonical_tokens(matcher, tokenizer, std::vector<int32_t>{0}, matcher.expected(), 8),
+            (std::vector<int32_t>{1, 3}));
 }
 
 TEST(Constraint, KeysTellSpecificationsApart) {

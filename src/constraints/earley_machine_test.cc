@@ -18,7 +18,7 @@ namespace {
 MachineFactory text_until_factory() {
   return [](const Grammar::Node& node) -> Result<std::unique_ptr<Machine>> {
     CHIMERE_TRY(std::unique_ptr<Machine> machine,
-                TextMachine::create({node.text}, TextMachine::Language::kUntil,
+                TextMachine::create({node.text}, {}, TextMachine::Language::kUntil,
                                     TextMachine::Alphabet::kText));
     return machine;
   };

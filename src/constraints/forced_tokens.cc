@@ -9,14 +9,6 @@ namespace {
 
 constexpr size_t kContextTokens = 16;
 
-/// Beginnings of texts that tokenizers attach to what stands before them in different ways.
-constexpr std::string_view kContinuations[] = {
-    "a",   "s",    "t",   "Z",  "_",  "1",   "-",   ".",   " ",  "  ",       " a",
-    "\n",  "\n\n", "\n ", "\t", "\"", "\":", "\",", "\"}", "'s", "'",        ",",
-    ", ",  ":",    ": ",  "}",  "}}", "]",   "],",  ")",   "(",  "[",        "[{",
-    "[\"", "{\"",  "{",   "<",  "</", ">",   "=",   "/",   "\\", "\xC3\xA9", "\xE6\x97\xA5",
-};
-
 }  // namespace
 
 std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
@@ -41,29 +33,25 @@ std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& t
   const size_t before = text.size();
   text += forced;
   const std::vector<int32_t> ids = tokenizer.encode(text, false);
-  // Where the forced text begins, and whether the text before it is divided as it was.
+  // Where the forced text begins.
   size_t begin = 0;
   size_t bytes = 0;
   while (begin < ids.size() && bytes < before) {
     bytes += tokenizer.token_bytes(ids[begin++], false).size();
   }
-  if (bytes != before) return {};
-  // The first tokens of the context may have been cut off from others.
-  const size_t common = std::min({begin, tokens.size(), kContextTokens / 2});
-  if (!std::equal(ids.begin() + static_cast<std::ptrdiff_t>(begin - common),
-                  ids.begin() + static_cast<std::ptrdiff_t>(begin),
-                  tokens.end() - static_cast<std::ptrdiff_t>(common), tokens.end())) {
-    return {};
+  if (bytes != before) {
+    // The newest token would have been another one, had it been known what follows.
+    if (before == 0) return {};
+    return canonical_tokens(matcher, tokenizer, {}, forced, limit);
   }
-  size_t stable = ids.size();
-  for (const std::string_view more : kContinuations) {
-    if (!matcher.may_follow(forced, more.substr(0, 1))) continue;
-    const std::vector<int32_t> longer = tokenizer.encode(text + std::string(more), false);
-    const auto differs = std::ranges::mismatch(ids, longer);
-    stable = std::min(stable, static_cast<size_t>(differs.in1 - ids.begin()));
-    if (stable <= begin) return {};
+  // Those that later text could divide in another way.
+  const size_t settled = before + matcher.settled(forced);
+  size_t stable = begin;
+  while (stable < std::min(ids.size(), begin + limit)) {
+    bytes += tokenizer.token_bytes(ids[stable], false).size();
+    if (bytes > settled) break;
+    ++stable;
   }
-  stable = std::min(stable, begin + limit);
   return {ids.begin() + static_cast<std::ptrdiff_t>(begin),
           ids.begin() + static_cast<std::ptrdiff_t>(stable)};
 }

@@ -17,7 +17,8 @@ inline constexpr size_t kForcedBytes = 96;
 
 /// Up to `limit` tokens of `forced`, which is Matcher::forced() or Matcher::expected(), as the
 /// tokenizer divides the whole text: those that a text behind them could divide in another way are
-/// left out, and none are returned if the text so far would be divided in another way. `tokens`:
+/// left out. If the text so far and `forced` would be divided inside of the newest token, as the
+/// tokenizer divides `forced`. `tokens`:
 /// those of the context, the last ones accepted by `matcher`; about 16 suffice. Takes some
 /// encodings of short texts.
 std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,

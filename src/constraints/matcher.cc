@@ -72,9 +72,6 @@ std::string Matcher::forced(size_t limit) {
 
 std::string Matcher::expected(size_t limit) { return automaton_->forced(state(), limit, true); }
 
-bool Matcher::may_follow(std::string_view bytes, std::string_view more) {
-  const State between = automaton_->read(state(), bytes);
-  return between != kDead && automaton_->read(between, more) != kDead;
-}
+size_t Matcher::settled(std::string_view bytes) { return automaton_->settled(state(), bytes); }
 
 }  // namespace chimere::constraints

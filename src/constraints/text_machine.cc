@@ -59,11 +59,15 @@ bool is_symbol(const std::string& text) {
 }  // namespace
 
 Result<std::unique_ptr<TextMachine>> TextMachine::create(std::vector<std::string> endings,
+                                                         const std::vector<std::string>& excluded,
                                                          Language language, Alphabet alphabet) {
   std::unique_ptr<TextMachine> machine(new TextMachine(language, alphabet));
   size_t bytes = 0;
   machine->key_ = combine(kTextMachineSeed,
                           static_cast<uint64_t>(language) * 2 + static_cast<uint64_t>(alphabet));
+  machine->endings_ = static_cast<int32_t>(endings.size());
+  machine->key_ = combine(machine->key_, endings.size());
+  endings.insert(endings.end(), excluded.begin(), excluded.end());
   for (const std::string& ending : endings) {
     if (ending.empty()) return invalid_argument("A text that ends another one is empty.");
     bytes += ending.size();
@@ -158,7 +162,7 @@ State TextMachine::next(State state, uint8_t byte) {
   if (ending_[from] >= 0) return kDead;
   const uint32_t to = rows_[from][byte];
   if (to == kNone) return kDead;
-  if (language_ == Language::kWithout && ending_[to] >= 0) return kDead;
+  if (is_dead(to)) return kDead;
   if (alphabet_ == Alphabet::kAnyToken || symbol_[from] > 0 || byte == kTokenByte) {
     // The bytes of a symbol are no characters; a symbol stands between whole ones.
     return alphabet_ == Alphabet::kText && (state - 1) % kUtf8States != 0 ? kDead

@@ -28,9 +28,10 @@ class TextMachine final : public Machine {
     kAnyToken,  ///< any bytes and any control tokens
   };
 
-  /// No ending may be empty. With several endings at one place, the longest counts. Errors:
-  /// kUnsupported if the endings have more than kMaxBytes.
+  /// `excluded`: occur nowhere. No text may be empty. With several at one place, the longest
+  /// counts. Errors: kUnsupported if they have more than kMaxBytes.
   static Result<std::unique_ptr<TextMachine>> create(std::vector<std::string> endings,
+                                                     const std::vector<std::string>& excluded,
                                                      Language language, Alphabet alphabet);
   static constexpr size_t kMaxBytes = 16384;
 
@@ -51,6 +52,10 @@ class TextMachine final : public Machine {
   static constexpr uint32_t kUtf8States = 8;
 
   TextMachine(Language language, Alphabet alphabet) : language_(language), alphabet_(alphabet) {}
+  /// Whether no text continues at this node.
+  bool is_dead(uint32_t node) const {
+    return ending_[node] >= endings_ || (language_ == Language::kWithout && ending_[node] >= 0);
+  }
   uint32_t add_node();
   void add_path(const std::string& text, int32_t ending);
   void add_failures();
@@ -61,6 +66,7 @@ class TextMachine final : public Machine {
 
   Language language_;
   Alphabet alphabet_;
+  int32_t endings_ = 0;  ///< those above are excluded
   uint64_t key_ = 0;
   std::vector<Row> rows_;        ///< target nodes
   std::vector<int32_t> ending_;  ///< by node

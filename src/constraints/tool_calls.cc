@@ -403,9 +403,11 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
     return g.sequence({build.fixed("<|channel|>" + std::string(channel) + "<|message|>"),
                        g.any_text(), build.fixed("<|end|><|start|>assistant")});
   };
-  CHIMERE_TRY(const Id calls, build.calls(spec));
-  const Id call = g.sequence({build.fixed("<|channel|>commentary to=functions."), calls});
-  std::vector<Id> last = {call};
+  std::vector<Id> last;
+  if (!spec.tools.empty()) {
+    CHIMERE_TRY(const Id calls, build.calls(spec));
+    last.push_back(g.sequence({build.fixed("<|channel|>commentary to=functions."), calls}));
+  }
   if (spec.choice == ToolCallsSpec::Choice::kAuto) {
     const Id content =
         spec.content_schema.empty() ? g.any_text() : g.json_schema(spec.content_schema);
@@ -414,6 +416,24 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
   const Id before = g.choice({message("analysis"), message("commentary")});
   const Id root = g.sequence({g.repeat(before, 0, Grammar::kUnbounded), g.choice(std::move(last))});
   return build.take(root);
+}
+
+/// Tags that stand in no text beside calls: those of calls, without the one that begins them, and
+/// those of reasoning. A model that writes one has lost its way, and clients must not see it.
+std::vector<std::string> markup(const Format& format, const text::Tokenizer& tokenizer,
+                                std::string_view begin) {
+  std::vector<std::string> out;
+  for (std::string& marker : format.markers()) {
+    const bool tag = marker.size() > 2 && marker.front() == '<' && marker.back() == '>';
+    const bool word = marker.size() > 4 && marker.front() == '[' && marker.back() == ']';
+    const bool of_trigger = begin.find(marker) != std::string_view::npos;
+    if ((tag || word) && !of_trigger) out.push_back(std::move(marker));
+  }
+  for (const std::string_view tag : {"<think>", "</think>"}) {
+    const bool of_trigger = begin.find(tag) != std::string_view::npos;
+    if (tokenizer.find(tag) >= 0 && !of_trigger) out.emplace_back(tag);
+  }
+  return out;
 }
 
 /// gpt-oss's calls in the form of the others.
@@ -470,6 +490,7 @@ Result<ConstraintSpec> tool_calls_constraint(const text::ToolFormat& format,
   trigger.begin.token = build.control(begin);
   trigger.at_start = at_start;
   trigger.body = build.take(body);
+  triggered.excluded = markup(format, tokenizer, begin);
   triggered.text_before = spec.choice == Choice::kAuto;
   triggered.min_calls = spec.choice == Choice::kAuto ? 0 : 1;
   triggered.max_calls = !section && several ? -1 : 1;

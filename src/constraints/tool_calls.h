@@ -25,7 +25,7 @@ struct ToolCallsSpec {
     kRequired,  ///< at least one call, and no text
     kNamed,     ///< one call of the tool `named`, and no text
   };
-  std::vector<CallableTool> tools;  ///< at least one
+  std::vector<CallableTool> tools;  ///< at least one; with kHarmony and kAuto also none
   Choice choice = Choice::kAuto;
   std::string named;
   bool parallel = true;

@@ -246,6 +246,26 @@ TEST(ToolCallsConstraint, TextAndCallsWithAnAutomaticChoice) {
   EXPECT_FALSE(call_allowed(*document, tokenizer, "a"));
 }
 
+TEST(ToolCallsConstraint, JsonInTheFinalChannel) {
+  const TestTokenizer tokenizer = call_tokenizer();
+  ToolCallsSpec spec;
+  spec.content_schema = R"({"type": "object"})";
+  const auto made =
+      tool_calls_constraint(text::written_tool_format("<|channel|>"), spec, tokenizer);
+  ASSERT_TRUE(made.ok());
+  const auto constraint = Constraint::compile(*made, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  Matcher matcher = (*constraint)->matcher();
+  EXPECT_FALSE(matcher.allows('{'));
+  EXPECT_TRUE(matcher.accept(tokenizer.find("<|channel|>")));
+  for (const char c : std::string_view("final")) EXPECT_TRUE(matcher.accept(c));
+  EXPECT_TRUE(matcher.accept(tokenizer.find("<|message|>")));
+  EXPECT_FALSE(matcher.allows('x'));
+  for (const char c : std::string_view("{\"a\": 1}")) EXPECT_TRUE(matcher.accept(c));
+  EXPECT_TRUE(matcher.complete());
+  EXPECT_FALSE(matcher.allows('x'));
+}
+
 TEST(ToolCallsConstraint, TaggedParametersOfAStrictTool) {
   const TestTokenizer tokenizer = call_tokenizer();
   const ToolFormat format = text::written_tool_format("<function=");

@@ -22,7 +22,7 @@ size_t TriggerMachine::PlaceHash::operator()(const Place& place) const {
 }
 
 Result<std::unique_ptr<TriggerMachine>> TriggerMachine::create(std::vector<Trigger> triggers,
-                                                               Options options) {
+                                                               const Options& options) {
   std::unique_ptr<TriggerMachine> machine(new TriggerMachine(options));
   std::vector<std::string> endings;
   for (size_t i = 0; i < triggers.size(); ++i) {
@@ -48,9 +48,9 @@ Result<std::unique_ptr<TriggerMachine>> TriggerMachine::create(std::vector<Trigg
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
   CHIMERE_TRY(machine->until_trigger_,
-              TextMachine::create(endings, Language::kUntil, Alphabet::kText));
+              TextMachine::create(endings, options.excluded, Language::kUntil, Alphabet::kText));
   CHIMERE_TRY(machine->without_trigger_,
-              TextMachine::create(endings, Language::kWithout, Alphabet::kText));
+              TextMachine::create(endings, options.excluded, Language::kWithout, Alphabet::kText));
   machine->places_.emplace_back();      // kDead
   machine->beginnings_.emplace_back();  // none
   Place start;

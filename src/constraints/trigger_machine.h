@@ -26,6 +26,7 @@ class TriggerMachine final : public Machine {
     std::unique_ptr<Machine> body;
   };
   struct Options {
+    std::vector<std::string> excluded;  ///< from the text
     bool text_before = true;
     bool text_after = false;
     int32_t min_calls = 0;
@@ -34,7 +35,7 @@ class TriggerMachine final : public Machine {
 
   /// Errors: kInvalidArgument if no text satisfies the options; those of TextMachine.
   static Result<std::unique_ptr<TriggerMachine>> create(std::vector<Trigger> triggers,
-                                                        Options options);
+                                                        const Options& options);
 
   State start() override { return start_; }
   State next(State state, uint8_t byte) override;
@@ -64,7 +65,7 @@ class TriggerMachine final : public Machine {
     bool root = false;
   };
 
-  explicit TriggerMachine(Options options) : options_(options) {}
+  explicit TriggerMachine(const Options& options) : options_(options) {}
   uint32_t add_root(bool at_start, bool others);
   bool more_calls(int32_t calls) const {
     return options_.max_calls < 0 || calls < options_.max_calls;

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 
+#include "constraints/constraint.h"
+#include "constraints/token_trie.h"
 #include "engine/engine.h"
 #include "support/fake_model.h"
 
@@ -81,6 +84,18 @@ class EndlessTokenizer : public FakeTokenizer {
   bool is_end_of_generation(int32_t /*id*/) const override { return false; }
 };
 
+/// Words of letters, perhaps behind reasoning that does not end. No text is certain: dividing it
+/// into tokens allocates memory.
+std::shared_ptr<constraints::Constraint> constraint(bool reasoning) {
+  static const EndlessTokenizer tokenizer;
+  constraints::ConstraintSpec spec;
+  spec.content = constraints::RegexSpec{"([A-Z]{2,3}[_a])*"};
+  if (reasoning) {
+    spec.reasoning = constraints::ReasoningSpec{{}, {.text = "@@@"}, true};
+  }
+  return constraints::Constraint::compile(spec, constraints::TokenTrie::create(tokenizer)).value();
+}
+
 struct Case {
   const char* name;
   bool on_gpu;
@@ -128,6 +143,27 @@ constexpr Case kCases[] = {
      [](Request& r) {
        r.stop = {"no such text", "?"};
      }},
+    {"constraint, whole rows", false, false, [](Request& r) { r.constraint = constraint(false); }},
+    {"constraint", true, false,
+     [](Request& r) {
+       r.constraint = constraint(false);
+       r.sampling.temperature = 0.8F;
+       r.sampling.top_k = 8;
+     }},
+    {"constraint, log-probabilities, penalties", true, false,
+     [](Request& r) {
+       r.constraint = constraint(false);
+       r.sampling.temperature = 1;
+       r.sampling.repeat_penalty = 1.2F;
+       r.sampling.penalty_window = 16;
+       r.sampling.logprobs = 0;
+     }},
+    {"constraint behind reasoning", true, false,
+     [](Request& r) {
+       r.constraint = constraint(true);
+       r.sampling.temperature = 1;
+       r.sampling.top_k = 8;
+     }},
 };
 
 class Allocations : public testing::TestWithParam<Case> {};
@@ -149,6 +185,7 @@ TEST_P(Allocations, NonePerDecodeStep) {
     ++tokens;
     text += event.text.size();
   };
+  request.on_finish = [](const Outcome& o) { EXPECT_EQ(o.error.message, ""); };
   ASSERT_TRUE(engine->submit(std::move(request)).ok());
   while (tokens < 100) ASSERT_TRUE(engine->step());
   allocations = 0;

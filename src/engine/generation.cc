@@ -84,6 +84,7 @@ void Generation::reserve_tokens() {
   const auto tokens = static_cast<size_t>(std::min(max_tokens(), kMostReserved));
   history_.reserve(history_.size() + tokens + static_cast<size_t>(kernels::kMaxChunkRows));
   outcome_.tokens.reserve(tokens);
+  if (constraint_) constraint_->reserve(tokens + static_cast<size_t>(kernels::kMaxChunkRows));
   outcome_.text.reserve(kBytesPerToken * tokens);
 }
 

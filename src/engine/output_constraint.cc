@@ -16,6 +16,11 @@ OutputConstraint::OutputConstraint(constraints::Matcher matcher, const text::Tok
   find_certain();
 }
 
+void OutputConstraint::reserve(size_t tokens) {
+  matcher_.reserve(tokens);
+  tokens_.reserve(tokens);
+}
+
 bool OutputConstraint::unconstrained() { return matcher_.unconstrained(); }
 
 Result<kernels::TokenMask> OutputConstraint::allowed() {

@@ -24,6 +24,8 @@ class OutputConstraint {
   OutputConstraint(constraints::Matcher matcher, const text::Tokenizer& tokenizer,
                    int64_t vocabulary);
 
+  /// Memory for so many tokens.
+  void reserve(size_t tokens);
   /// Any token may come next, except one that ends the generation.
   bool unconstrained();
   /// The tokens that may come next, [mask_words(vocabulary)], valid until the next call. Errors:
@@ -33,6 +35,8 @@ class OutputConstraint {
   /// be sampled (masks contain a few tokens too many: names of properties written with escapes).
   /// Errors: those of allowed().
   Result<bool> accept(int32_t token);
+  /// The next token is certain: allowed() has no other.
+  bool certain() const { return next_certain_ < certain_.size(); }
   /// Nothing but the end of the generation may follow.
   bool finished();
   /// Up to `most` tokens that are certain or likely to come next. Valid until the next call.

@@ -195,11 +195,13 @@ void Candidates::make_list() {
 }
 
 Status Candidates::keep_set(kernels::TokenMask set) {
-  const Error none =
-      invalid_data("No token is left to choose from: those that the constraint allows are masked.");
+  const auto none = [] {
+    return invalid_data(
+        "No token is left to choose from: those that the constraint allows are masked.");
+  };
   if (selected()) {
     std::erase_if(list_, [&](const Candidate& c) { return !kernels::contains(set, c.id); });
-    if (list_.empty()) return none;
+    if (list_.empty()) return none();
     if (rest_ && rest_->largest == kCut) rest_.reset();  // the list is complete
   } else {
     const size_t words =
@@ -219,7 +221,7 @@ Status Candidates::keep_set(kernels::TokenMask set) {
         }
       }
     }
-    if (list_.empty()) return none;
+    if (list_.empty()) return none();
     std::sort(list_.begin(), list_.end());
     selected_ = true;
   }

@@ -42,7 +42,8 @@ constexpr size_t kLanes = kernels::kExpLanes;
 
 /// Same bits as kernels::row_log_sum_exp(), in loops that vectorise.
 [[gnu::always_inline]] inline kernels::LogSumExp sum_in_pieces(std::span<const float> logits) {
-  std::vector<kernels::LogSumExp> pieces;
+  thread_local std::vector<kernels::LogSumExp> pieces;  // keeps its memory
+  pieces.clear();
   pieces.reserve((logits.size() + kPiece - 1) / kPiece);
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;

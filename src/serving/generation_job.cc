@@ -124,7 +124,7 @@ void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token)
 }
 
 protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
-                                        bool last) {
+                                        std::optional<text::ToolCallParser::End> end) {
   using Kind = text::ToolEvent::Kind;
   protocol::Choice part;
   part.reasoning = std::move(piece.reasoning);
@@ -133,8 +133,8 @@ protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplit
     return part;
   }
   std::vector<text::ToolEvent> events = choice.calls->push(piece.content);
-  if (last) {
-    for (text::ToolEvent& e : choice.calls->finish()) events.push_back(std::move(e));
+  if (end) {
+    for (text::ToolEvent& e : choice.calls->finish(*end)) events.push_back(std::move(e));
   }
   for (text::ToolEvent& e : events) {
     switch (e.kind) {
@@ -257,7 +257,7 @@ void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std:
   protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
   // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
-  emit(choice, part_of(choice, std::move(piece), false), text.size(), "");
+  emit(choice, part_of(choice, std::move(piece), std::nullopt), text.size(), "");
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
@@ -281,9 +281,10 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
     piece.content += last.content;
     piece.reasoning += last.reasoning;
-    protocol::Choice part = part_of(choice, std::move(piece), true);
-    const bool calls = choice.calls && choice.calls->calls() > 0;
-    const bool called = calls && outcome.reason == engine::FinishReason::kStop;
+    const bool stopped = outcome.reason == engine::FinishReason::kStop;
+    using End = text::ToolCallParser::End;
+    protocol::Choice part = part_of(choice, std::move(piece), stopped ? End::kWhole : End::kCutOff);
+    const bool called = stopped && choice.calls && choice.calls->calls() > 0;
     emit(choice, std::move(part), outcome.text_tail.size(),
          called ? "tool_calls" : reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;

@@ -106,7 +106,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void emit(Choice& choice, protocol::Choice part, size_t raw_bytes, std::string finish_reason);
   /// The content and the calls in text that is not reasoning. `last`: the text has ended.
   static protocol::Choice part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
-                                  bool last);
+                                  std::optional<text::ToolCallParser::End> end);
   /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);
   /// Sends the remaining output.

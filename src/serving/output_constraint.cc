@@ -70,26 +70,32 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
   using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;
+  const text::ToolFormat& calls = model.prompt_template->tool_format();
+  const bool harmony = calls.style == text::ToolFormat::Style::kHarmony;
+  const bool json = request.format.kind == FormatKind::kJsonObject ||
+                    request.format.kind == FormatKind::kJsonSchema;
   constraints::ConstraintSpec spec;
   if (tools) {
-    const FormatKind format = request.format.kind;
-    if (format != FormatKind::kText && format != FormatKind::kJsonObject &&
-        format != FormatKind::kJsonSchema) {
+    if (request.format.kind != FormatKind::kText && !json) {
       return unsupported("'" + request.format.field +
                          "' and 'tools' cannot be combined; beside calls, the content can be text "
                          "or JSON.");
     }
-    CHIMERE_TRY(spec,
-                constraints::tool_calls_constraint(model.prompt_template->tool_format(),
-                                                   tool_calls_spec(request), model.tokenizer));
+    CHIMERE_TRY(
+        spec, constraints::tool_calls_constraint(calls, tool_calls_spec(request), model.tokenizer));
+  } else if (harmony && json) {
+    // The JSON stands in the final channel.
+    constraints::ToolCallsSpec content;
+    content.content_schema =
+        request.format.kind == FormatKind::kJsonSchema ? request.format.text : kJsonObject;
+    CHIMERE_TRY(spec, constraints::tool_calls_constraint(calls, content, model.tokenizer));
   } else {
     auto plain = format_constraint(request.format);
     if (!plain) return plain;
     spec = *std::move(plain);
   }
   // gpt-oss's reasoning is a part of the constraint on its messages.
-  const bool channels =
-      tools && model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony;
+  const bool channels = harmony && (tools || json);
   const bool may_think =
       start == Start::kThinking ||
       (start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");

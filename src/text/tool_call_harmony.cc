@@ -37,7 +37,9 @@ class HarmonyReader final : public ToolCallReader {
     }
   }
 
-  void finish() override {
+  void finish(bool cut_off) override {
+    // What may begin a marker, but for a single character of text.
+    if (cut_off && (held_.size() > 1 || body_ == Body::kCall)) held_.clear();
     for (const char c : std::exchange(held_, "")) text(c);
     // The beginning of a header is markup.
     if (in_header_ && !is_header()) content(header_);

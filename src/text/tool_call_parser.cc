@@ -60,24 +60,34 @@ class MarkedReader final : public ToolCallReader {
 
   void push(char c) override { feed(c); }
 
-  void finish() override {
-    if (state_ == State::kText || state_ == State::kSection) {
-      if (held_.empty() && after_call_) space_.clear();
-      content(space_and_held());
-    } else if (!begun_) {
+  void finish(bool cut_off) override {
+    switch (state_) {
+      case State::kSection:
+        // Nothing but a call or the end of the section was allowed to follow.
+        if (cut_off) held_.clear();
+        [[fallthrough]];
+      case State::kText:
+        if (held_.empty() && after_call_) space_.clear();
+        return content(space_and_held());
+      case State::kTagValue: {
+        // The last bytes may begin a closing tag.
+        std::string out;
+        if (cut_off) held_.clear();
+        for (const char c : held_) value_.push(c, out);
+        arguments(out);
+        return end_call();
+      }
+      case State::kPythonValue:
+        return end_call();
+      default:
+        break;
+    }
+    if (begun_) {
+      if (state_ == State::kTags && !cut_off) arguments("}");
+      end_call();
+      if (!cut_off) content(held_);
+    } else if (!cut_off) {
       content(raw_);
-    } else if (state_ == State::kTagValue) {
-      // The text ended inside a parameter, whose last bytes may begin a closing tag.
-      std::string out;
-      for (const char c : held_) value_.push(c, out);
-      arguments(out);
-      end_call();
-    } else if (state_ == State::kPythonValue) {
-      end_call();
-    } else {
-      if (state_ == State::kTags) arguments("}");
-      end_call();
-      content(held_);
     }
   }
 
@@ -646,8 +656,8 @@ std::vector<ToolEvent> ToolCallParser::push(std::string_view text) {
   return reader_->take();
 }
 
-std::vector<ToolEvent> ToolCallParser::finish() {
-  reader_->finish();
+std::vector<ToolEvent> ToolCallParser::finish(End end) {
+  reader_->finish(end == End::kCutOff);
   return reader_->take();
 }
 

@@ -31,8 +31,15 @@ class ToolCallParser {
 
   /// Adds text; returns what is certain.
   std::vector<ToolEvent> push(std::string_view text);
-  /// The text has ended. A call that the text breaks off ends, too.
-  std::vector<ToolEvent> finish();
+  /// How a text ends.
+  enum class End {
+    kWhole,
+    kCutOff,  ///< by a limit: more would have followed
+  };
+  /// The text has ended. A call that the text breaks off ends, too. What has begun a call is
+  /// content unless it was cut off: then it is dropped, and no bracket is added to the call's
+  /// arguments.
+  std::vector<ToolEvent> finish(End end = End::kWhole);
   /// Number of calls that have begun.
   int32_t calls() const;
 

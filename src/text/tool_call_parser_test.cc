@@ -219,6 +219,43 @@ TEST(ToolCallParser, ShowsNothingThatItTakesBack) {
   }
 }
 
+/// A generation that a limit cuts off shows the beginning of what the whole shows, and no markup.
+TEST(ToolCallParser, CutOffCallsShowNoMarkup) {
+  for (const ToolFormat& format : all_formats()) {
+    const std::string words = format.trigger().empty() ? "" : "Yes.";
+    const std::string weather = R"({"city": "Köln \"x\"", "days": 7, "tags": [1, "a"]})";
+    std::vector<ToolCall> calls = {{"aB3dE6gH9", "get_weather", weather}};
+    if (format.parallel) calls.push_back({"aB3dE6gH9", "now", "{}"});
+    const std::string text = write_generation(format, words, calls);
+    const Seen whole = parse_pieces(format, {text});
+    std::string opener = format.section_open + format.call_open + "<|";
+    opener.erase(0, opener.find_first_not_of('\n'));
+    for (size_t size = 0; size < text.size(); ++size) {
+      ToolCallParser parser(format, kParserTools);
+      Seen seen;
+      seen.add(parser.push(text.substr(0, size)));
+      seen.add(parser.finish(ToolCallParser::End::kCutOff));
+      // A few bytes may begin a marker or text.
+      const size_t more = seen.content.find_first_not_of('\n', words.size());
+      if (seen.calls.empty() && more != std::string::npos) {
+        EXPECT_TRUE(opener.starts_with(seen.content.substr(more))) << seen.content;
+        EXPECT_LT(seen.content.size() - more, opener.size());
+      } else if (more == std::string::npos) {
+        EXPECT_TRUE(whole.content.starts_with(seen.content.substr(0, words.size())));
+      } else {
+        EXPECT_TRUE(whole.content.starts_with(seen.content)) << seen.content;
+      }
+      ASSERT_LE(seen.calls.size(), whole.calls.size());
+      for (size_t i = 0; i < seen.calls.size(); ++i) {
+        EXPECT_EQ(seen.calls[i].name, whole.calls[i].name);
+        EXPECT_TRUE(whole.calls[i].arguments.starts_with(seen.calls[i].arguments))
+            << text.substr(0, size) << ": " << seen.calls[i].arguments;
+        EXPECT_TRUE(seen.calls[i].ended);
+      }
+    }
+  }
+}
+
 /// With each byte of a text inside the arguments its JSON is out.
 TEST(ToolCallParser, ArgumentsAreNotDelayed) {
   const std::string words = "aaaa bbbb cccc";
@@ -239,6 +276,30 @@ TEST(ToolCallParser, ArgumentsAreNotDelayed) {
         const bool word = format.style == ToolFormat::Style::kPython && value != words;
         if (word) continue;
         EXPECT_TRUE(seen.calls[0].arguments.ends_with(value.substr(0, n + 1)))
+            << text << " " << seen.calls[0].arguments;
+      }
+    }
+  }
+}
+
+/// Text in a parameter that the tool's schema does not declare is out with the byte that shows that
+/// it is no JSON.
+TEST(ToolCallParser, UndeclaredTextIsNotDelayed) {
+  for (const ToolFormat& format : all_formats()) {
+    if (format.style != ToolFormat::Style::kTagged) continue;
+    for (const std::string value : {"some words", "nothing", "None of them", "12 days", "[x] y"}) {
+      const std::string text = write_generation(
+          format, "", {{"aB3dE6gH9", "get_weather", R"({"other": ")" + value + "\"}"}});
+      const size_t at = text.find(value);
+      ASSERT_NE(at, std::string::npos);
+      ToolCallParser parser(format, kParserTools);
+      Seen seen;
+      seen.add(parser.push(text.substr(0, at)));
+      const size_t decided = value == "some words" ? 1 : value == "12 days" ? 4 : 6;
+      for (size_t n = 1; n <= value.size(); ++n) {
+        seen.add(parser.push(value.substr(n - 1, 1)));
+        if (n < decided) continue;
+        EXPECT_TRUE(seen.calls[0].arguments.ends_with(value.substr(0, n)))
             << text << " " << seen.calls[0].arguments;
       }
     }
@@ -332,6 +393,14 @@ TEST(ToolCallParser, TaggedValuesByTheirSchema) {
   EXPECT_EQ(arguments("other", "7"), R"({"other": 7})");
   EXPECT_EQ(arguments("other", "seven"), R"({"other": "seven"})");
   EXPECT_EQ(arguments("other", "[a"), R"({"other": "[a"})");
+  EXPECT_EQ(arguments("other", " [1, {}] "), R"({"other": [1, {}]})");
+  EXPECT_EQ(arguments("other", "[1] a"), R"({"other": "[1] a"})");
+  EXPECT_EQ(arguments("other", "\"a\" b"), R"({"other": "\"a\" b"})");
+  EXPECT_EQ(arguments("other", "True"), R"({"other": true})");
+  EXPECT_EQ(arguments("other", "True "), R"({"other": true})");
+  EXPECT_EQ(arguments("other", "True a"), R"({"other": "True a"})");
+  EXPECT_EQ(arguments("other", "Nobody"), R"({"other": "Nobody"})");
+  EXPECT_EQ(arguments("other", ""), R"({"other": ""})");
 }
 
 TEST(ToolCallParser, PythonsLiterals) {

@@ -24,7 +24,8 @@ class ToolCallReader {
   ToolCallReader& operator=(const ToolCallReader&) = delete;
 
   virtual void push(char c) = 0;
-  virtual void finish() = 0;
+  /// `cut_off`: by a limit, so that more would have followed.
+  virtual void finish(bool cut_off) = 0;
   std::vector<ToolEvent> take() { return std::exchange(events_, {}); }
   int32_t calls() const { return calls_; }
 

@@ -180,8 +180,29 @@ void TaggedValue::push(char c, std::string& out) {
       return push_json(c, out);
     case ParameterKind::kAny:
       held_ += c;
+      if (may_be_json(c)) return;
+      kind_ = ParameterKind::kText;
+      for (const char held : held_) push_text(held, out);
+      held_.clear();
       return;
   }
+}
+
+/// Whether the text so far, which ends with `c`, can become JSON.
+bool TaggedValue::may_be_json(char c) {
+  const std::string_view word = trimmed(held_);
+  const char first = word.empty() ? '\0' : word.front();
+  if (first == 'N' || first == 'T' || first == 'F') {
+    for (const std::string_view literal : {"None", "True", "False"}) {
+      if (word == literal || (literal.starts_with(word) && word.back() == c)) return true;
+    }
+    return false;
+  }
+  if (done_) return is_white_space(c);
+  const JsonStream::Step step = json_.push(c);
+  done_ = step == JsonStream::Step::kDone || step == JsonStream::Step::kAfter;
+  return step != JsonStream::Step::kError &&
+         (step != JsonStream::Step::kAfter || is_white_space(c));
 }
 
 void TaggedValue::push_text(char c, std::string& out) {

@@ -35,7 +35,8 @@ class ToolParameters {
 std::string json_quoted(std::string_view text);
 
 /// Converts the text of one tagged parameter. What is written is JSON when all of it was pushed,
-/// unless the text of kJson is not.
+/// unless the text of kJson is not. kAny waits as long as the text can be JSON: words are written
+/// at once, numbers and what begins with a quote or bracket at the end.
 class TaggedValue {
  public:
   explicit TaggedValue(ParameterKind kind) : kind_(kind) {}
@@ -46,6 +47,7 @@ class TaggedValue {
  private:
   void push_text(char c, std::string& out);
   void push_json(char c, std::string& out);
+  bool may_be_json(char c);
 
   ParameterKind kind_;
   bool open_ = false;   ///< wrote the first quote

@@ -92,7 +92,7 @@ async function checkRunner(client, model) {
   const Arguments = z.object({name: z.enum(['Zoë', 'Ann']), exact: z.boolean()});
   const seen = [];
   const completion = await client.chat.completions.parse({
-    model, messages, temperature: 1, seed: 3, max_tokens: 300, reasoning_effort: 'none', tool_choice: 'required',
+    model, messages, temperature: 1, seed: 3, max_tokens: 600, reasoning_effort: 'none', tool_choice: 'required', parallel_tool_calls: false,
     tools: [zodFunction({name: 'look_up', parameters: Arguments, function: (args) => seen.push(args)})],
   });
   for (const call of completion.choices[0].message.tool_calls) Arguments.parse(call.function.parsed_arguments);

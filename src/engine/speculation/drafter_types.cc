@@ -28,7 +28,7 @@ bool reads_draft_kv(const Speculation& speculation) {
 std::optional<Speculation> Speculation::named(std::string_view name) {
   if (name == "off") return off();
   if (name == "auto") return automatic();
-  Speculation found = {0, true};
+  Speculation found = {.always = true};
   for (size_t i = 0; i < kDrafterTypes.size(); ++i) {
     if (kDrafterTypes[i]->mode == name) found.drafters |= uint32_t{1} << i;
   }

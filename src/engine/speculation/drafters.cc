@@ -51,7 +51,7 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / decoding));
   const bool plain =
       steps_.measured(decoding) < kFirstPlainSteps || since_plain_ >= kMaxStepsSincePlain;
-  std::vector<DraftingSequence> drafting;
+  drafting_.clear();
   for (const DraftingSequence& s : sequences) {
     const int32_t possible = std::min(share, s.most);
     s.drafts->begin_round(s.history, plain ? 0 : possible);
@@ -59,15 +59,15 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
     if (s.drafts->use_expected(std::min(possible, kMaxExpected))) continue;
     if (many && !s.drafts->speculation().always) {
       s.drafts->skip_round();
-    } else if (!plain && possible > 0) {
-      drafting.push_back(s);
+    } else if (!plain && possible > 0 && s.drafts->speculation().drafters != 0) {
+      drafting_.push_back(s);
     }
   }
-  if (drafting.empty()) return;
+  if (drafting_.empty()) return;
   for (const bool computes : {false, true}) {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const bool now = entries_[i].drafter != nullptr && entries_[i].type->computes == computes;
-      if (now) call(i, drafting, decoding);
+      if (now) call(i, drafting_, decoding);
     }
   }
 }

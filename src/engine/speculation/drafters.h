@@ -65,6 +65,7 @@ class Drafters {
   void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
 
   model::Model& model_;
+  std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
   std::vector<DrafterEntry> entries_;
   CostCurve steps_{0.25};    ///< decode steps, by rows
   int32_t since_plain_ = 0;  ///< steps since the last one without drafts

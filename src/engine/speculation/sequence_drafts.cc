@@ -61,7 +61,7 @@ void SequenceDrafts::skip_round() {
 }
 
 bool SequenceDrafts::use_expected(int32_t most) {
-  if (constraint_ == nullptr || most < 1) return false;
+  if (constraint_ == nullptr || !speculation_.certain || most < 1) return false;
   const std::span<const int32_t> expected = constraint_->expected(most);
   chosen_.tokens.assign(expected.begin(), expected.end());
   return !expected.empty();

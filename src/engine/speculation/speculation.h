@@ -14,10 +14,12 @@ struct Speculation {
   uint32_t drafters = 0;  ///< bit i: entry i of drafter_types()
   /// Verify a draft in every step that has one; else only drafts that are expected to gain time.
   bool always = false;
+  /// Verify the tokens that a constraint leaves no choice about together, with any drafters.
+  bool certain = true;
 
   static constexpr Speculation off() { return {}; }
   /// All drafters, when they pay.
-  static constexpr Speculation automatic() { return {~uint32_t{0}, false}; }
+  static constexpr Speculation automatic() { return {.drafters = ~uint32_t{0}}; }
   /// "off", "auto", or a DrafterType::mode; nothing if there is no such setting.
   static std::optional<Speculation> named(std::string_view name);
   /// Every name that named() takes, "off" and "auto" first.
