@@ -69,11 +69,10 @@ constraints::ToolCallsSpec random_spec(std::mt19937& random) {
       properties += comma + ("\"" + std::string(key) + "\": ") + random_property(random);
       required += comma + ("\"" + std::string(key) + "\"");
     }
-    spec.tools.push_back({name,
-                          R"({"type": "object", "properties": {)" + properties +
-                              R"(}, "required": [)" + required +
-                              R"(], "additionalProperties": false})",
-                          true});
+    std::string schema = R"({"type": "object", "properties": {)";
+    schema.append(properties).append(R"(}, "required": [)").append(required);
+    schema += R"(], "additionalProperties": false})";
+    spec.tools.push_back({name, schema, true});
     if (random() % 2 == 0) break;
   }
   spec.choice = constraints::ToolCallsSpec::Choice::kRequired;
