@@ -20,8 +20,9 @@ ReasoningMachine::ReasoningMachine(std::string open, std::unique_ptr<TextMachine
 
 Result<std::unique_ptr<ReasoningMachine>> ReasoningMachine::create(
     std::string open, std::string close, bool inside, std::unique_ptr<Machine> content) {
-  CHIMERE_TRY(auto reasoning, TextMachine::create({std::move(close)}, {}, TextMachine::Language::kUntil,
-                                                  TextMachine::Alphabet::kAnyToken));
+  CHIMERE_TRY(auto reasoning,
+              TextMachine::create({std::move(close)}, {}, TextMachine::Language::kUntil,
+                                  TextMachine::Alphabet::kAnyToken));
   std::unique_ptr<ReasoningMachine> machine(
       new ReasoningMachine(std::move(open), std::move(reasoning), std::move(content)));
   Place start;

@@ -49,7 +49,7 @@ struct SsdWeights {
 
 /// Shape of Ops::selective_scan.
 struct SelectiveShape {
-  int channels = 0;  ///< a multiple of kChannelUnit
+  int channels = 0;   ///< a multiple of kChannelUnit
   int state_dim = 0;  ///< at most kMaxStateDim
 
   int64_t state_floats() const { return int64_t{channels} * state_dim; }

@@ -76,7 +76,7 @@ struct KeyOptions {
   bool uniform = false;         ///< with the same goals for all of these, and those of `others`
   std::vector<Symbol> special;  ///< with `uniform`: keys that are read as others and that these
                                 ///< goals are not for, ordered by text
-  Machine* others = nullptr;  ///< or the other keys of this machine
+  Machine* others = nullptr;    ///< or the other keys of this machine
   bool any() const { return !named.empty() || any_other || others != nullptr; }
 };
 

@@ -63,7 +63,8 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
   const auto append_key = kernels_.append_key[static_cast<int>(layout.k_type)];
   const auto append_value = kernels_.append_value[static_cast<int>(layout.v_type)];
   const bool rotates = shape.rope_dims > 0;
-  if (rotates) rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base, shape.rope_factors);
+  if (rotates)
+    rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base, shape.rope_factors);
   const int heads = shape.n_heads + shape.n_kv_heads;
   const int64_t units = static_cast<int64_t>(batch.n_rows) * heads;
   for_units(pool_, units, units * n / 3, [&](int64_t i, int worker) {

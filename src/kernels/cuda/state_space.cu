@@ -2,8 +2,8 @@
 // owns a channel, or a column of a state, from the first row to the last, so blocks exchange
 // nothing; rows follow each other.
 //
-// Bytes: a step with one row for each sequence reads and writes each state once. Prompts are limited
-// by the recurrence: state_dim dependent additions a row.
+// Bytes: a step with one row for each sequence reads and writes each state once. Prompts are
+// limited by the recurrence: state_dim dependent additions a row.
 #include "kernels/cuda/batch_device.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -227,8 +227,7 @@ CHIMERE_KERNEL(selective_scan, kScanColumns, SelectiveArgs, args) {
     float y = 0;
 #pragma unroll 4
     for (int j = 0; j < n; ++j) {
-      const float v =
-          fmaf(b[j], u, exp_f32(dt * a[j * kUnit]) * s[j * kScanColumns]);
+      const float v = fmaf(b[j], u, exp_f32(dt * a[j * kUnit]) * s[j * kScanColumns]);
       s[j * kScanColumns] = v;
       y = fmaf(c[j], v, y);
     }
