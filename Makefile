@@ -12,7 +12,7 @@ TIMEOUT_FACTOR ?= 5
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
 
-.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -22,13 +22,13 @@ build:  ## the program, build/chimere (with the server if `make serve` was run b
 run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
 	@scripts/run-chimere $(BUILD)/chimere
 
-serve:  ## the program with the server (installs its libraries)
-	@scripts/setup run serve
-	@cmake --preset release -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" -DCHIMERE_SERVE=on >/dev/null
+serve:  ## the program with the server, collections and the orchestrator (installs their libraries)
+	@scripts/setup run serve odo sandbox
+	@cmake --preset release -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" -DCHIMERE_SERVE=on -DCHIMERE_ODO=on >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
 
 package:  ## a Debian package with the server and its systemd unit, build/package/*.deb
-	@scripts/setup run serve package
+	@scripts/setup run serve odo package
 	@cmake --preset package >/dev/null
 	@cmake --build $(BUILD)/package -j $(JOBS) --target chimere
 	@cd $(BUILD)/package && cpack
@@ -57,8 +57,8 @@ check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 tests-all:
-	@scripts/setup run serve test tools peers browser train
-	@scripts/install-npm tests/peer tests/page tests/clients
+	@scripts/setup run serve odo sandbox test tools peers browser train
+	@scripts/install-npm web tests/peer tests/studio tests/clients
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
@@ -94,11 +94,17 @@ slow-disk:  ## the tests of `make test` on one core, with every open for writing
 	@scripts/slow-disk $(BUILD)/tests -LE nightly
 
 release-builds:  ## the program as users build it, with this processor's kernels and with the baseline's and the server
-	@scripts/setup run serve test
+	@scripts/setup run serve odo test
 	@cmake --preset tests $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS) --target chimere
 	@python3 -B tests/release/release_test.py cmake $(CURDIR) $(CURDIR)/$(BUILD)/release $(CURDIR)/$(BUILD)/tests/chimere \
 	  $(CURDIR)/models/chimere-mini.gguf native none
+
+arm-check:  ## kernels, random schedules and the shipped model on 64-bit ARM, in qemu: the same bits as here
+	@scripts/setup run test arm
+	@cmake --preset tests $(LIMITS) >/dev/null
+	@cmake --build $(BUILD)/tests -j $(JOBS) --target chimere
+	@scripts/check-arm $(BUILD)/tests/chimere
 
 tidy:  ## clang-tidy over the whole tree; if it is clean, the record that `make test` compares with is written: commit it
 	@scripts/setup run test tools
@@ -125,7 +131,7 @@ bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_
 	@scripts/check-bare-debian
 
 clean:
-	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules tests/clients/node_modules tests/library/node_modules
+	rm -rf $(BUILD) tests/peer/node_modules web/node_modules tests/studio/node_modules tests/clients/node_modules tests/library/node_modules
 
 help:
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14

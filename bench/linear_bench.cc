@@ -1,9 +1,9 @@
 // Speed of matrix products by weight format, as Markdown tables. With weights streamed from memory:
 // GB/s of weights with one activation row (decode), the fraction of the read bandwidth of the same
 // threads, and the time of two and of four rows relative to one (verification, batches). With
-// weights in cache: GMAC/s of many rows (prefill).
+// weights in cache: GMAC/s of 16 rows (what an expert gets of a prompt) and of 64 (prefill).
 //
-//   linear_bench [threads] [n_in] [megabytes] [type]
+//   linear_bench [threads] [n_in] [megabytes] [type, or all] [instruction set]
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -32,6 +32,7 @@ constexpr size_t kPiece = size_t{4} << 20;
 /// Outputs and rows of the product with many rows.
 constexpr int64_t kManyOutputs = 512;
 constexpr int64_t kManyRows = 64;
+constexpr int64_t kFewRows = 16;
 
 double seconds(const std::function<void()>& f) {
   const auto start = std::chrono::steady_clock::now();
@@ -107,18 +108,19 @@ struct Bench {
     for (int k = 0; k < 3; ++k) {
       times[k] = streaming(w, piece, [&](const uint8_t* p) { multiply(p, 1 << k, n_out); });
     }
-    std::vector<double> many;
-    for (int i = 0; i < 20; ++i) {
-      many.push_back(seconds([&] { multiply(w.data(), kManyRows, kManyOutputs); }));
-    }
+    const auto in_cache = [&](int64_t rows) {
+      std::vector<double> many;
+      for (int i = 0; i < 20; ++i) {
+        many.push_back(seconds([&] { multiply(w.data(), rows, kManyOutputs); }));
+      }
+      return static_cast<double>(rows * kManyOutputs * n_in) * 1e-9 / undisturbed(std::move(many));
+    };
     const double speed = static_cast<double>(piece) / times[0];
-    std::printf(
-        "| %s | %.4g | %.1f | %.0f %% | %.1f | %.2f | %.2f | %.0f |\n",
-        std::string(chimere::dtype_name(type)).c_str(),
-        8.0 * static_cast<double>(row_bytes) / static_cast<double>(n_in), speed * 1e-9,
-        100 * speed / read, static_cast<double>(n_out * n_in) / times[0] * 1e-9,
-        times[1] / times[0], times[2] / times[0],
-        static_cast<double>(kManyRows * kManyOutputs * n_in) * 1e-9 / undisturbed(std::move(many)));
+    std::printf("| %s | %.4g | %.1f | %.0f %% | %.1f | %.2f | %.2f | %.0f | %.0f |\n",
+                std::string(chimere::dtype_name(type)).c_str(),
+                8.0 * static_cast<double>(row_bytes) / static_cast<double>(n_in), speed * 1e-9,
+                100 * speed / read, static_cast<double>(n_out * n_in) / times[0] * 1e-9,
+                times[1] / times[0], times[2] / times[0], in_cache(kFewRows), in_cache(kManyRows));
     std::fflush(stdout);
   }
 };
@@ -133,7 +135,8 @@ int main(int argc, char** argv) {
   const auto threads = static_cast<int>(argument(argc, argv, 1, chimere::available_cpus()));
   const int64_t n_in = argument(argc, argv, 2, 2048);
   const int64_t bytes = argument(argc, argv, 3, 128) << 20;
-  const std::string only = argc > 4 ? argv[4] : "";
+  const std::string only = argc > 4 ? argv[4] : "all";
+  const std::string only_isa = argc > 5 ? argv[5] : "";
   ThreadPool pool(threads);
   Random random(1);
   std::vector<uint8_t> w(static_cast<size_t>(bytes), 1);
@@ -141,13 +144,15 @@ int main(int argc, char** argv) {
   std::printf("%d threads, rows of %lld, read bandwidth %.1f GB/s\n", threads,
               static_cast<long long>(n_in), bench.read * 1e-9);
   for (const CpuIsa isa : chimere::kernels::usable_cpu_isas()) {
-    if (isa == CpuIsa::kGeneric) continue;
+    const std::string isa_name = chimere::kernels::cpu_isa_name(isa);
+    if (only_isa.empty() ? isa == CpuIsa::kGeneric : isa_name != only_isa) continue;
     std::printf(
         "\n%s\n\n| type | bits | GB/s | of read | Gweights/s | 2 rows | 4 rows | GMAC/s, %lld rows "
-        "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
-        chimere::kernels::cpu_isa_name(isa), static_cast<long long>(kManyRows));
+        "| %lld rows |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        chimere::kernels::cpu_isa_name(isa), static_cast<long long>(kFewRows),
+        static_cast<long long>(kManyRows));
     for (const DType type : all_weight_types()) {
-      if (!only.empty() && only != chimere::dtype_name(type)) continue;
+      if (only != "all" && only != chimere::dtype_name(type)) continue;
       fill(random, type, n_in, w);
       bench.row(isa, type, w);
     }

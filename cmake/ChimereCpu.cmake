@@ -1,7 +1,8 @@
 # The instruction sets that the CPU's kernels are compiled for, beside the baseline; the best one that a processor runs is
 # chosen when the program starts (src/kernels/cpu/isa.h).
 #   CHIMERE_CPU_ISAS    all; native: what the best kernels for this machine's processor need, for a program that stays
-#                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2 and avx512
+#                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2 and avx512.
+#                       On 64-bit ARM all and native are the three sets of NEON kernels, which are small
 set(CHIMERE_CPU_ISAS all CACHE STRING "Instruction sets of the CPU's kernels: all, native, none or a list of avx2 and avx512")
 
 # The instruction sets for this machine's processor.
@@ -33,7 +34,9 @@ endfunction()
 
 function(chimere_cpu_isas result)
   set(isas ${CHIMERE_CPU_ISAS})
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR isas STREQUAL none)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND isas MATCHES "^(all|native)$")
+    set(isas neon)
+  elseif(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR isas STREQUAL none)
     set(isas "")
   elseif(isas STREQUAL all)
     set(isas avx2 avx512)
@@ -41,7 +44,7 @@ function(chimere_cpu_isas result)
     chimere_native_isas(isas)
   endif()
   foreach(isa IN LISTS isas)
-    if(NOT isa MATCHES "^(avx2|avx512)$")
+    if(NOT isa MATCHES "^(avx2|avx512|neon)$")
       message(FATAL_ERROR "CHIMERE_CPU_ISAS=${CHIMERE_CPU_ISAS}: say all, native, none or a list of avx2 and avx512.")
     endif()
   endforeach()

@@ -111,6 +111,7 @@ class Bench {
         for (const Sequence& generation : generations) {
           model::SequenceRows& of_sequence = plan.sequences.emplace_back();
           of_sequence.state = generation.state.get();
+          of_sequence.adapters = adapters_of(plan.sequences.size() - 1);
           of_sequence.tokens = random_tokens(rows);
           if (generation.next >= 0) of_sequence.tokens[0] = generation.next;
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
@@ -216,6 +217,7 @@ class Bench {
         if (generation.at >= n) continue;
         model::SequenceRows& rows = plan.sequences.emplace_back();
         rows.state = generation.state.get();
+        rows.adapters = adapters_of(static_cast<size_t>(&generation - generations.data()));
         rows.revocable = drafts > 0;
         rows.top = 1;
         generation.accepted = 0;
@@ -298,6 +300,13 @@ class Bench {
     return *std::move(sampled);
   }
 
+  /// Sequence i uses the adapter of number i, modulo their number; none without --lora.
+  std::vector<kernels::AdapterUse> adapters_of(size_t i) const {
+    if (adapters_.empty()) return {};
+    const engine::LoadedAdapter& a = adapters_[i % adapters_.size()];
+    return {{a.number, a.scale}};
+  }
+
   /// Prefills n random tokens and adds the bytes to `sum`.
   Status read(state::SequenceState& sequence, int32_t n, Measured& sum) {
     const std::vector<int32_t> tokens = random_tokens(n);
@@ -305,6 +314,7 @@ class Bench {
       model::StepPlan plan;
       model::SequenceRows& rows = plan.sequences.emplace_back();
       rows.state = &sequence;
+      rows.adapters = adapters_of(0);
       rows.row_class = model::RowClass::kPrefill;
       const int32_t size = std::min<int32_t>(loaded_.step_rows, n - at);
       rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
@@ -362,6 +372,7 @@ class Bench {
   }
 
   const runtime::LoadedModel& loaded_;
+  const std::vector<engine::LoadedAdapter> adapters_ = loaded_.adapters->list();
   BytesModel bytes_;
   int32_t runs_;
   std::optional<sampling::SamplingParams> sampling_;
@@ -516,7 +527,8 @@ void declare_bench(Command& app, CommandLine& line) {
   command.option("-r,--runs", flags->runs, "Runs of each test; the median counts")
       .range(1, 1000)
       .show_default();
-  add_settings(command, line, {SettingGroup::kModel, SettingGroup::kQuiet});
+  add_settings(command, line,
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kQuiet});
 }
 
 }  // namespace chimere::app

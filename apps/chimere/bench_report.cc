@@ -16,7 +16,8 @@ BenchReport::BenchReport(bool json, const runtime::LoadedModel& loaded, const Ba
     : json_(json),
       context_(loaded.context),
       tokens_(loaded.options.max_tokens),
-      bandwidth_(bandwidth) {
+      bandwidth_(bandwidth),
+      cpu_isa_(kernels::cpu_isa_name(loaded.cpu_isa)) {
   if (loaded.gpu != nullptr) {
     gpu_ = &loaded.gpu->facts();
     upload_ = loaded.upload;
@@ -26,6 +27,7 @@ BenchReport::BenchReport(bool json, const runtime::LoadedModel& loaded, const Ba
     std::cout << fmt::format("GPU: {}; {}\n", runtime::gpu_name(*gpu_),
                              runtime::upload_text(upload_));
   }
+  std::cout << fmt::format("CPU kernels: {}\n", cpu_isa_);
   std::cout << fmt::format("context: {} tokens for each sequence, {} for all\n", context_, tokens_);
   const std::string read =
       gpu_ != nullptr ? "of the GPU" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
@@ -57,6 +59,7 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
               {"bytes", m.bytes},
               {"gb_s", gb_s},
               {"of_copy", gb_s / bandwidth_.copy},
+              {"cpu_isa", cpu_isa_},
               {"context", context_},
               {"kv_tokens", tokens_},
               {"copy_gb_s", bandwidth_.copy},

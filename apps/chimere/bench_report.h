@@ -48,6 +48,7 @@ class BenchReport {
   const kernels::cuda::DeviceFacts* gpu_ = nullptr;
   runtime::Upload upload_;
   Bandwidth bandwidth_;
+  std::string cpu_isa_;  ///< of the CPU's kernels
   Json rows_ = Json::array();
 };
 

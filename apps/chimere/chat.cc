@@ -1,149 +1,399 @@
-// chimere chat: a conversation on the terminal.
+// chimere chat: a conversation on the terminal, or of lines on standard input.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "base/system.h"
+#include "base/byte_amount.h"
+#include "base/terminal.h"
+#include "chat_commands.h"
+#include "chat_completion.h"
+#include "chat_session.h"
 #include "command.h"
-#include "conversation.h"
-#include "generate.h"
-#include "generation_stream.h"
+#include "external_editor.h"
+#include "hub/model_folder.h"
+#include "interrupt.h"
 #include "json.h"
-#include "loading.h"
-#include "runtime/loaded_model.h"
-#include "runtime/request.h"
-#include "saved_conversation.h"
+#include "recommended_models.h"
+#include "runtime/model_path.h"
+#include "runtime/state_folder.h"
+#include "terminal/cells.h"
+#include "terminal/history.h"
+#include "terminal/line_reader.h"
+#include "text/utf8.h"
 
 namespace chimere::app {
 namespace {
 
-constexpr const char* kHelp =
-    "/help   this list\n"
-    "/reset  start over\n"
-    "/exit   leave (as do Ctrl-D and Ctrl-C)\n"
-    "Ctrl-C ends the answer that is being generated; twice ends the program.\n";
+/// Models with fewer parameters are called tiny.
+constexpr int64_t kTiny = 500'000'000;
+
+std::string count_text(int64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.1f} B", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.0f} M", static_cast<double>(count) / 1e6);
+  return std::to_string(count);
+}
+
+/// The beginning of a text on one line.
+std::string question_excerpt(std::string text) {
+  constexpr size_t kLength = 60;
+  std::ranges::replace(text, '\n', ' ');
+  if (text.size() > kLength) {
+    size_t end = kLength;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    text = text.substr(0, end) + "...";
+  }
+  return terminal::visible(text);
+}
 
 class Chat {
  public:
-  /// `request`: settings of every turn. `file`: keeps the conversation.
-  Chat(const CommandLine& line, const runtime::LoadedModel& loaded, engine::Engine& engine,
-       engine::Request request, Conversation conversation, StateFile file)
-      : line_(line),
-        loaded_(loaded),
-        engine_(engine),
-        request_(std::move(request)),
-        conversation_(std::move(conversation)),
-        file_(std::move(file)) {}
+  explicit Chat(std::unique_ptr<ChatSession> session) : session_(std::move(session)) {}
 
-  /// Continues from the file. Errors: those of load_conversation().
-  Status resume() {
-    CHIMERE_TRY(prefix_, load_conversation(file_, *loaded_.model, conversation_));
-    return {};
-  }
-
-  Status run() {
-    const bool interactive = is_terminal(StandardStream::kInput);
-    if (interactive) std::cerr << "Ask something; /help lists commands.\n";
+  /// Lines of standard input, until its end.
+  Status read_lines() {
+    const bool prompts = is_terminal(StandardStream::kInput);
+    if (prompts) std::cerr << "Ask something; /help lists commands.\n";
     std::string text;
     while (true) {
-      if (interactive) std::cerr << "> " << std::flush;
-      if (!std::getline(std::cin, text)) break;
-      if (is_blank(text)) continue;
-      if (text == "/exit") break;
-      if (text == "/help") {
-        std::cerr << kHelp;
-      } else if (text == "/reset") {
-        conversation_.clear();
-        prefix_.reset();
-        keep();
-      } else if (text.starts_with('/')) {
-        std::cerr << "There is no command " << text << "; /help lists them.\n";
-      } else {
-        const Status turn = take_turn(text);
-        // An error, such as a message that does not fit, does not end the chat.
-        if (!turn.ok()) std::cerr << "chimere: " << turn.error().message << '\n';
-      }
+      if (prompts) std::cerr << "> " << std::flush;
+      if (!std::getline(std::cin, text) || !take(text)) break;
     }
-    if (interactive) std::cerr << '\n';
-    return leave();
+    if (prompts) std::cerr << '\n';
+    return finish();
+  }
+
+  /// A conversation with the line editor.
+  Status converse() {
+    interactive_ = true;
+    const std::string folder = runtime::state_folder(session_->settings());
+    terminal::History history(folder.empty() ? "" : folder + "/chat_history");
+    terminal::LineReader reader(
+        history, {.completer =
+                      [this](std::string_view before) {
+                        return complete_chat(before, session_->settings());
+                      },
+                  .open_editor = [this](const std::string& text) { return edit(text); },
+                  .colours = has_colours(StandardStream::kError)});
+    session_->report(ChatSession::Statistics::kShort);
+    InterruptScope interrupts;
+    while (true) {
+      const std::optional<std::string> text = reader.read("> ");
+      interrupts.reset();
+      if (!text) break;
+      const Status kept = history.add(*text);
+      if (!kept.ok() && !history_failed_) {
+        history_failed_ = true;
+        complain(kept.error().message);
+      }
+      const TerminalMode silent(TerminalMode::Kind::kSilent);
+      if (!take(*text)) break;
+    }
+    return finish();
+  }
+
+  void welcome() const {
+    const ChatSession& s = *session_;
+    if (s.settings().get(settings::kQuiet)) return;
+    std::cerr << fmt::format("{}: {} parameters, context of {} tokens\n",
+                             terminal::visible(s.model_name()), count_text(s.facts().parameters),
+                             s.context());
+    if (s.facts().parameters < kTiny) suggest_models();
+  }
+
+  /// What continues from a file.
+  void resumed(const std::string& path) const {
+    const Conversation& conversation = session_->conversation();
+    const auto last = conversation.last_question();
+    if (!last || session_->settings().get(settings::kQuiet)) return;
+    const int64_t questions = conversation.questions();
+    std::string text = fmt::format("Resumed {}: {} question{}", terminal::visible(path), questions,
+                                   questions == 1 ? "" : "s");
+    if (!conversation.system().empty()) text += ", a system message";
+    if (const int64_t ready = session_->ready_tokens(); ready > 0) {
+      text += fmt::format(", {} tokens ready", ready);
+    }
+    std::cerr << text << "; the last one: " << question_excerpt(*last) << '\n';
   }
 
  private:
-  Status leave() const {
-    if (line_.json) print_json({{"turns", turns_}});
+  static void complain(const std::string& message) { std::cerr << "chimere: " << message << '\n'; }
+  static void tell(const std::string& message) { std::cerr << message << '\n'; }
+
+  static void suggest_models() {
+    std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
+    const auto models = models_for_memory(available_memory(), 3);
+    if (models.empty()) return;
+    std::cerr << "Better ones for this machine's memory (" << kRecommendedDate << "):\n";
+    for (const RecommendedModel& m : models) {
+      std::cerr << fmt::format("  chimere pull {}\n      about {} GB; {}\n", m.name, m.gigabytes,
+                               m.note);
+    }
+  }
+
+  Status finish() const {
+    if (session_->line().json) print_json({{"turns", session_->turns()}});
     return {};
   }
 
-  Status take_turn(const std::string& text) {
-    CHIMERE_TRY(Conversation::Prompt asked, conversation_.ask(text));
-    engine::Request request = request_;
-    request.sampling.seed = runtime::seed_from(line_.settings);
-    request.prompt = std::move(asked.tokens);
-    request.prefix = prefix_;
-    request.keep_prefix = true;
-    const uint64_t seed = request.sampling.seed;
-    warn_of_context(loaded_, request);
-    GenerationStream stream(line_, asked.start);
-    auto outcome =
-        generate(engine_, std::move(request), [&](std::string_view piece) { stream.push(piece); });
-    if (!outcome.ok()) {
-      conversation_.remove_last();
-      return std::move(outcome).error();
+  /// Takes a line; false: leave. An error, such as a message that does not fit, does not end the
+  /// chat.
+  bool take(const std::string& text) {
+    if (is_blank(text)) return true;
+    const ChatInput input = read_chat_input(text);
+    if (!input.is_command) {
+      report(ask(text));
+      return true;
     }
-    stream.finish();
-    if (line_.json) {
-      turns_.push_back({{"text", stream.answer()},
-                        {"reasoning", stream.reasoning()},
-                        {"tokens", outcome->tokens.size()},
-                        {"prompt_tokens", outcome->prompt_tokens},
-                        {"reused_tokens", outcome->reused_tokens},
-                        {"finish", engine::finish_reason_name(outcome->reason)},
-                        {"seed", seed}});
+    const ChatCommand* command = find_chat_command(input.name);
+    if (command == nullptr) {
+      tell("There is no command " + input.name + "; /help lists them.");
+      return true;
     }
-    if (!line_.settings.get(settings::kQuiet))
-      std::cerr << '(' << statistics(*outcome, seed) << ")\n";
-    if (outcome->prefix) prefix_ = std::move(outcome->prefix);
-    conversation_.add_answer(outcome->text);
-    keep();
+    if (command->id == ChatCommand::Id::kExit) return false;
+    report(run(command->id, input.argument));
+    return true;
+  }
+
+  static void report(const Status& done) {
+    if (!done.ok()) complain(done.error().message);
+  }
+
+  Status ask(const std::string& text) {
+    std::string question;
+    for (const auto& [name, content] : files_) {
+      question.append("File ").append(name).append(":\n```\n").append(content);
+      question += content.ends_with('\n') ? "```\n\n" : "\n```\n\n";
+    }
+    Status done = session_->ask(question + text);
+    if (done.ok()) files_.clear();
+    return done;
+  }
+
+  Status run(ChatCommand::Id id, const std::string& argument) {
+    using Id = ChatCommand::Id;
+    switch (id) {
+      case Id::kHelp:
+        std::cerr << chat_help();
+        return {};
+      case Id::kModel:
+        return argument.empty() ? list_models() : switch_model(argument);
+      case Id::kSystem:
+        return system(argument);
+      case Id::kSet:
+        return set(argument);
+      case Id::kSave:
+        return save(argument);
+      case Id::kLoad:
+        return load(argument);
+      case Id::kRetry:
+        return session_->retry();
+      case Id::kUndo:
+        return undo();
+      case Id::kEdit:
+        return edit_last();
+      case Id::kFile:
+        return attach(argument);
+      case Id::kJson:
+        return json(argument);
+      case Id::kStats:
+        return stats(argument);
+      case Id::kClear:
+        session_->clear();
+        files_.clear();
+        if (interactive_) tell("Started over.");
+        return {};
+      case Id::kExit:
+        return {};
+    }
     return {};
   }
 
-  /// Saves the conversation; called after every turn because Ctrl-C ends the program at once. A
-  /// conversation that cannot be saved continues nevertheless.
-  void keep() const {
-    if (file_.path.empty()) return;
-    const Status saved = save_conversation(file_, *loaded_.model, conversation_, prefix_);
-    if (!saved.ok()) std::cerr << "chimere: " << saved.error().message << '\n';
+  Status list_models() const {
+    const ChatSession& s = *session_;
+    tell("This is " + terminal::visible(s.model_name()) + " (" + terminal::visible(s.model_path()) +
+         ").");
+    const auto folder = runtime::model_folder(s.settings());
+    if (!folder.ok()) return {};
+    for (const hub::LocalModel& m : hub::list_models(*folder)) {
+      if (m.partial) continue;
+      tell(fmt::format("  {}  {}", terminal::visible(m.name),
+                       human_bytes(static_cast<double>(m.bytes))));
+    }
+    tell(std::string("  ") + runtime::shipped_name(runtime::ShippedModel::kText) +
+         "  comes with the program");
+    return {};
   }
 
-  const CommandLine& line_;
-  const runtime::LoadedModel& loaded_;
-  engine::Engine& engine_;
-  engine::Request request_;
-  Conversation conversation_;
-  StateFile file_;
-  std::optional<engine::Prefix> prefix_;
-  Json turns_ = Json::array();
+  Status switch_model(const std::string& name) {
+    Status done = session_->switch_model(name);
+    if (done.ok()) welcome();
+    return done;
+  }
+
+  Status system(const std::string& text) {
+    if (text.empty()) {
+      const std::string now = session_->conversation().system();
+      tell(now.empty() ? "There is no system message." : terminal::visible(now));
+      return {};
+    }
+    session_->set_system(text == "none" ? "" : text);
+    tell(text == "none" ? "The system message is removed." : "The system message is set.");
+    return {};
+  }
+
+  Status set(const std::string& argument) {
+    const size_t space = argument.find_first_of(" \t\n");
+    const std::string name = argument.substr(0, space);
+    if (name.empty()) {
+      for (const SettingInfo* s : settings::in_group(SettingGroup::kSampling)) {
+        tell(fmt::format("  {:20} {}", s->name, s->help));
+      }
+      return {};
+    }
+    if (space == std::string::npos) {
+      const SettingInfo* s = settings::find(name);
+      if (s == nullptr) return invalid_argument("There is no option '" + name + "'.");
+      const std::string range = settings::range_text(*s);
+      tell(fmt::format("{}: {}{}; default {}", s->name, s->help,
+                       range.empty() ? "" : " (" + range + ")", s->default_value));
+      return {};
+    }
+    const std::string value = argument.substr(argument.find_first_not_of(" \t\n", space));
+    CHIMERE_CHECK_OK(session_->set_option(name, value));
+    tell(name + " is " + value + " from now on.");
+    return {};
+  }
+
+  Status save(const std::string& argument) {
+    const std::string path = argument.empty() ? session_->state_path() : argument;
+    if (path.empty()) return invalid_argument("Name a file: /save talk.state");
+    CHIMERE_CHECK_OK(session_->save(expand(path)));
+    tell("Saved in " + path + ".");
+    return {};
+  }
+
+  Status load(const std::string& argument) {
+    if (argument.empty()) return invalid_argument("Name a file: /load talk.state");
+    CHIMERE_CHECK_OK(session_->load(expand(argument)));
+    resumed(argument);
+    return {};
+  }
+
+  Status undo() {
+    const auto last = session_->conversation().last_question();
+    CHIMERE_CHECK_OK(session_->undo());
+    tell("Removed: " + question_excerpt(last.value_or("")));
+    return {};
+  }
+
+  std::optional<std::string> edit(const std::string& text) {
+    auto edited = edit_in_editor(text, session_->settings());
+    if (edited.ok()) return *std::move(edited);
+    complain(edited.error().message);
+    return std::nullopt;
+  }
+
+  Status edit_last() {
+    if (!is_terminal(StandardStream::kInput) || !is_terminal(StandardStream::kOutput)) {
+      return invalid_argument("/edit opens an editor, which needs a terminal.");
+    }
+    const auto last = session_->conversation().last_question();
+    CHIMERE_TRY(std::string text, edit_in_editor(last.value_or(""), session_->settings()));
+    while (text.ends_with('\n')) text.pop_back();
+    if (is_blank(text) || text == last) {
+      tell("Nothing was changed.");
+      return {};
+    }
+    if (last) CHIMERE_CHECK_OK(session_->undo());
+    tell("> " + terminal::visible(text));
+    return session_->ask(text);
+  }
+
+  Status attach(const std::string& argument) {
+    if (argument.empty()) return invalid_argument("Name a file: /file notes.txt");
+    if (argument == "-") return invalid_argument("/file reads files, not standard input.");
+    CHIMERE_TRY(std::string text, read_file(expand(argument)));
+    if (!text::is_valid_utf8(text) || text.find('\0') != std::string::npos) {
+      return invalid_argument(argument + " is no text file.");
+    }
+    const int64_t tokens = session_->count_tokens(text);
+    if (tokens >= session_->context()) {
+      return invalid_argument(fmt::format("{} has {} tokens; the context holds {} (--ctx).",
+                                          argument, tokens, session_->context()));
+    }
+    files_.emplace_back(argument, std::move(text));
+    tell(fmt::format("{} ({} tokens) goes with the next question.", argument, tokens));
+    return {};
+  }
+
+  Status json(const std::string& argument) {
+    if (argument.empty()) {
+      tell(session_->has_schema() ? "Answers are JSON; /json off ends it."
+                                  : "Answers are text; /json SCHEMA.json or /json any makes JSON.");
+      return {};
+    }
+    std::string schema;
+    if (argument == "any") {
+      schema = R"({"type": "object"})";
+    } else if (argument.starts_with('{')) {
+      schema = argument;
+    } else if (argument != "off") {
+      CHIMERE_TRY(schema, read_file(expand(argument)));
+    }
+    CHIMERE_CHECK_OK(session_->set_schema(schema));
+    tell(schema.empty() ? "Answers are text again." : "Answers are JSON from now on.");
+    return {};
+  }
+
+  Status stats(const std::string& argument) {
+    if (argument == "on" || argument == "off") {
+      session_->report(argument == "on" ? ChatSession::Statistics::kFull
+                                        : ChatSession::Statistics::kNone);
+      return {};
+    }
+    if (!argument.empty()) return invalid_argument("It is /stats, /stats on or /stats off.");
+    const std::string last = session_->last_statistics();
+    if (last.empty()) {
+      tell("There is no answer yet.");
+      return {};
+    }
+    tell(fmt::format("{}\nThe conversation fills {} of {} tokens of the context.", last,
+                     session_->last_tokens(), session_->context()));
+    return {};
+  }
+
+  /// ~/x below the home folder.
+  static std::string expand(const std::string& path) {
+    return path.starts_with("~/") ? home_folder() + path.substr(1) : path;
+  }
+
+  std::unique_ptr<ChatSession> session_;
+  bool interactive_ = false;
+  bool history_failed_ = false;
+  std::vector<std::pair<std::string, std::string>> files_;  ///< for the next question
 };
 
 }  // namespace
 
 Status run_chat(const CommandLine& line, const std::string& state) {
-  CHIMERE_CHECK_OK(check_state_file(state));
-  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
-  CHIMERE_TRY(const auto engine, make_engine(loaded));
-  CHIMERE_TRY(Conversation conversation,
-              Conversation::start(loaded, line.settings.get(settings::kReasoning)));
-  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
-  Chat chat(line, loaded, *engine, std::move(request), std::move(conversation),
-            open_state_file(state, line.settings, loaded));
-  CHIMERE_CHECK_OK(chat.resume());
-  return chat.run();
+  const bool editor = is_terminal(StandardStream::kInput) &&
+                      has_control_sequences(StandardStream::kError) && !line.json;
+  CHIMERE_TRY(auto session, ChatSession::open(line, state, !editor));
+  Chat chat(std::move(session));
+  if (editor) chat.welcome();
+  chat.resumed(state);
+  if (!editor) return chat.read_lines();
+  if (!line.settings.get(settings::kQuiet)) {
+    std::cerr << "Ask something. /help lists commands, Ctrl-D leaves.\n";
+  }
+  return chat.converse();
 }
 
 void declare_chat(Command& app, CommandLine& line) {
@@ -152,8 +402,8 @@ void declare_chat(Command& app, CommandLine& line) {
                                 [&line, state] { return run_chat(line, *state); });
   add_state_flag(command, *state);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kEngram,
-                SettingGroup::kQuiet, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kSampling,
+                SettingGroup::kEngram, SettingGroup::kQuiet, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -142,7 +142,11 @@ void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
   if (!range.empty()) help += " (" + range + ")";
   help += fmt::format(" [{}]", settings::variable_name(s));
   CLI::Option* option = command.app().add_option_function<std::string>(names, take, help);
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  if (s.repeatable) {
+    option->join(',');
+  } else {
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
   if (&s == &settings::kModel) Option(option).check(not_empty(kNameModel));
   if (!s.default_value.empty()) option->default_str(std::string(s.default_value));
   option->type_name(s.kind == SettingInfo::Kind::kText ? "TEXT" : "N");
@@ -196,6 +200,16 @@ Check setting_value(const SettingInfo& setting) {
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
 }
 
 Result<std::string> read_standard_input() {

@@ -127,6 +127,9 @@ Check setting_value(const SettingInfo& setting);
 /// Whether a text is empty or white space only.
 bool is_blank(std::string_view text);
 
+/// The lines of a text that are not empty.
+std::vector<std::string> lines_of(const std::string& text);
+
 /// Reads all of standard input. Errors: kIo.
 Result<std::string> read_standard_input();
 /// Reads a whole file, or standard input if the path is "-". Errors: kNotFound, kIo.
@@ -140,9 +143,13 @@ void declare_divergence(Command& eval, CommandLine& line);
 void declare_engram(Command& app, CommandLine& line);
 void declare_engram_eval(Command& engram, CommandLine& line);
 void declare_embed(Command& app, CommandLine& line);
+void declare_rerank(Command& app, CommandLine& line);
 void declare_tokenize(Command& app, CommandLine& line);
 void declare_detokenize(Command& app, CommandLine& line);
 void declare_inspect(Command& app, CommandLine& line);
+void declare_convert(Command& app, CommandLine& line);
+void declare_imatrix(Command& app, CommandLine& line);
+void declare_quantize(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);
 void declare_rm(Command& app, CommandLine& line);
@@ -150,6 +157,10 @@ void declare_rm(Command& app, CommandLine& line);
 extern const bool kWithServer;
 void declare_serve(Command& app, CommandLine& line);
 void declare_keys(Command& app, CommandLine& line);
+void declare_ask(Command& app, CommandLine& line);
+void declare_mcp(Command& app, CommandLine& line);
+void declare_odo(Command& app, CommandLine& line);
+void declare_collection(Command& app, CommandLine& line);
 void declare_state(Command& app, CommandLine& line);
 /// What `chimere version` and --version print.
 std::string version_text();

@@ -74,7 +74,7 @@ _chimere() {
   }
   out += fmt::format(R"sh(  esac
   case "$command" in
-    rm | inspect) [[ $current == -* ]] || words="$words $({})" ;;
+    rm | inspect | run) [[ $current == -* ]] || words="$words $({})" ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }}
@@ -113,8 +113,9 @@ std::string zsh(const Tree& tree) {
       }
     }
     if (c.commands.empty()) {
-      specs.push_back(quoted(c.name == "rm" || c.name == "inspect" ? "*:model:_chimere_models"
-                                                                   : "*:file:_files"));
+      specs.push_back(quoted(c.name == "rm" || c.name == "inspect" || c.name == "run"
+                                 ? "*:model:_chimere_models"
+                                 : "*:file:_files"));
       out +=
           fmt::format("{}() {{\n  _arguments \\\n    {}\n}}\n", function, join(specs, " \\\n    "));
       continue;
@@ -174,7 +175,7 @@ std::string fish(const Tree& tree) {
       if (f.takes_model) out += " -a " + text("(" + std::string(kModelNames) + ")");
       out += " -d " + text(f.help) + "\n";
     }
-    if (c.name == "rm" || c.name == "inspect") {
+    if (c.name == "rm" || c.name == "inspect" || c.name == "run") {
       out += fmt::format("complete -c chimere -n {} -a {}\n", text(condition),
                          text("(" + std::string(kModelNames) + ")"));
     }

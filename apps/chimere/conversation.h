@@ -3,6 +3,7 @@
 #define CHIMERE_APPS_CHIMERE_CONVERSATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,11 +33,24 @@ class Conversation {
   /// Adds a user message, whose text never becomes control tokens. Errors: those of the template;
   /// the message is not added then.
   Result<Prompt> ask(std::string_view text);
+  /// The prompt for an answer to the conversation as it is. Errors: those of the template.
+  Result<Prompt> render() const;
   /// Adds the assistant's message.
   void add_answer(std::string_view text);
   /// Removes the last message.
   void remove_last() { messages_.pop_back(); }
-  void clear() { messages_.clear(); }
+  /// Removes everything but the system message.
+  void clear();
+  /// Removes the assistant's message at the end; false: there is none.
+  bool remove_last_answer();
+  /// Removes the last question with what follows it; false: there is none.
+  bool remove_last_turn();
+
+  /// Empty: there is none.
+  std::string system() const;
+  void set_system(std::string text);
+  std::optional<std::string> last_question() const;
+  int64_t questions() const;
 
   const std::vector<Message>& messages() const { return messages_; }
   /// Continues from the messages of another conversation.

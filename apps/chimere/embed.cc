@@ -22,14 +22,17 @@ struct EmbedFlags {
   int64_t dimensions = 0;
 };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) lines.push_back(text.substr(at, end - at));
-    at = end + 1;
+/// Each text's vectors, one for each token.
+std::vector<std::vector<std::vector<float>>> split_rows(
+    const std::vector<std::vector<float>>& texts, size_t n) {
+  std::vector<std::vector<std::vector<float>>> out;
+  for (const std::vector<float>& text : texts) {
+    out.emplace_back();
+    for (auto at = text.begin(); at != text.end(); at += static_cast<std::ptrdiff_t>(n)) {
+      out.back().emplace_back(at, at + static_cast<std::ptrdiff_t>(n));
+    }
   }
-  return lines;
+  return out;
 }
 
 Status embed(const CommandLine& line, const EmbedFlags& flags) {
@@ -43,6 +46,7 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
       const runtime::LoadedEmbedder loaded,
       runtime::load_embedder(std::move(file), line.settings, runtime::Runtime(line.settings)));
   engine::Embedder& embedder = *loaded.embedder;
+  const bool by_token = loaded.loaded.model->pooling() == model::Pooling::kNone;
   if (flags.dimensions > embedder.dimensions()) {
     return invalid_argument(fmt::format("--dimensions {}: this model's vectors have {}.",
                                         flags.dimensions, embedder.dimensions()));
@@ -54,7 +58,20 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
     n_tokens += tokens.back().size();
   }
   CHIMERE_TRY(std::vector<std::vector<float>> vectors, embedder.embed(tokens));
-  if (flags.dimensions > 0) {
+  if (by_token) {
+    auto rows = split_rows(vectors, static_cast<size_t>(embedder.dimensions()));
+    for (auto& text : rows) {
+      for (auto& vector : text) {
+        if (flags.dimensions > 0) engine::shorten(vector, flags.dimensions);
+      }
+    }
+    if (line.json) {
+      print_json({{"embeddings", rows}, {"tokens", n_tokens}});
+      return {};
+    }
+    vectors.clear();
+    for (const auto& text : rows) vectors.insert(vectors.end(), text.begin(), text.end());
+  } else if (flags.dimensions > 0) {
     for (std::vector<float>& vector : vectors) engine::shorten(vector, flags.dimensions);
   }
   if (line.json) {
@@ -77,7 +94,8 @@ void declare_embed(Command& app, CommandLine& line) {
                   runtime::shipped_name(runtime::ShippedModel::kEmbedder)),
       [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
-               {SettingGroup::kModelName, SettingGroup::kThreads, SettingGroup::kQuiet});
+               {SettingGroup::kModelName, SettingGroup::kDevice, SettingGroup::kThreads,
+                SettingGroup::kPooling, SettingGroup::kQuiet});
   command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
       .option("--dimensions", flags->dimensions,

@@ -168,14 +168,15 @@ void declare_eval(Command& app, CommandLine& line) {
   logits.option("--class", flags->row_class, "Arithmetic of the rows: that of prefill or of decode")
       .one_of({"prefill", "decode"})
       .show_default();
-  add_settings(logits, line, {SettingGroup::kModel, SettingGroup::kQuiet});
+  add_settings(logits, line, {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kQuiet});
 
   const auto path = std::make_shared<std::string>();
   Command perplexity = add_command(eval, line, "perplexity", "Measures the perplexity of a text",
                                    [&line, path] { return eval_perplexity(line, *path); });
   perplexity.option("-f,--file", *path, "The text; - for standard input").required();
   add_settings(perplexity, line,
-               {SettingGroup::kModel, SettingGroup::kQuiet, SettingGroup::kEngramTables});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kQuiet,
+                SettingGroup::kEngramTables});
 
   declare_divergence(eval, line);
 }

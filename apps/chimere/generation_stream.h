@@ -7,17 +7,22 @@
 
 #include "command.h"
 #include "protocol/reasoning_splitter.h"
+#include "terminal/markdown.h"
 
 namespace chimere::app {
 
 /// Splits a generation into answer and reasoning. Without --json the answer goes to standard output
-/// and, unless --quiet is given, the reasoning to standard error, faint on a terminal.
+/// and, unless --quiet is given, the reasoning to standard error. On a terminal, control characters
+/// of the text become visible, reasoning is faint, and the answer's Markdown is shown in colours;
+/// elsewhere the bytes are those of the model.
 class GenerationStream {
  public:
-  GenerationStream(const CommandLine& line, protocol::ReasoningSplitter::Start start);
+  enum class Form { kMarkdown, kPlain };
+  GenerationStream(const CommandLine& line, protocol::ReasoningSplitter::Start start,
+                   Form form = Form::kMarkdown);
   GenerationStream(const GenerationStream&) = delete;
   GenerationStream& operator=(const GenerationStream&) = delete;
-  ~GenerationStream() { end_reasoning(); }  // resets the terminal if the generation failed
+  ~GenerationStream();  ///< resets the terminal if the generation failed
 
   void push(std::string_view text);
   /// Ends the generation: shows the text held back, and ends the line.
@@ -34,7 +39,14 @@ class GenerationStream {
   bool show_answer_;
   bool show_reasoning_;
   bool faint_;
+  bool reasoning_terminal_;
+  bool answer_terminal_;
+  bool markdown_;
   bool in_reasoning_ = false;  ///< the last text shown was reasoning
+  bool finished_ = false;
+  terminal::VisibleText visible_reasoning_;
+  terminal::VisibleText visible_answer_;
+  terminal::MarkdownRenderer renderer_;
   std::string answer_;
   std::string reasoning_;
 };

@@ -15,6 +15,7 @@
 #include "json.h"
 #include "kernels/cuda/device/profile.h"
 #include "loading.h"
+#include "model/adapter.h"
 #include "runtime/gpu.h"
 #include "runtime/loaded_model.h"
 #include "state/state_store.h"
@@ -193,6 +194,16 @@ void print_text(const Json& document, bool tensors) {
                                t["type"].get<std::string>(), t["dims"].dump());
     }
   }
+  if (document.contains("adapter")) {
+    const Json& a = document["adapter"];
+    std::cout << fmt::format(
+        "\nA LoRA adapter '{}' for models of architecture {}: it changes {} matrices, ranks {} to "
+        "{}, alpha {}.\n  chimere run -m MODEL --lora {} uses it.\n",
+        a["name"].get<std::string>(), a["architecture"].get<std::string>(),
+        a["matrices"].get<int64_t>(), a["least_rank"].get<int64_t>(), a["most_rank"].get<int64_t>(),
+        a["alpha"].get<double>(), document["path"].get<std::string>());
+    return;
+  }
   if (document.contains("cannot_run")) {
     std::cout << "\nThis program cannot run it: " << document["cannot_run"].get<std::string>()
               << '\n';
@@ -214,6 +225,16 @@ void print_text(const Json& document, bool tensors) {
     std::cout << "  It does not fit: parts of it will be read from disk repeatedly.\n";
   }
   if (document.contains("gpu")) print_gpu(document["gpu"]);
+}
+
+Result<Json> adapter_json(const gguf::Reader& file) {
+  CHIMERE_TRY(const model::AdapterFile a, model::describe_adapter(file));
+  return Json{{"architecture", a.architecture},
+              {"name", a.name},
+              {"alpha", a.alpha},
+              {"matrices", a.matrices},
+              {"least_rank", a.least_rank},
+              {"most_rank", a.most_rank}};
 }
 
 Status inspect(const CommandLine& line, const InspectFlags& flags) {
@@ -238,6 +259,15 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   document["metadata"] = std::move(metadata);
   document["types"] = tensors_by_type(*file);
   if (flags.tensors) document["tensors"] = std::move(tensors);
+  if (model::is_adapter(*file)) {
+    CHIMERE_TRY(document["adapter"], adapter_json(*file));
+    if (line.json) {
+      print_json(document);
+    } else {
+      print_text(document, flags.tensors);
+    }
+    return {};
+  }
   const auto loaded = load(std::move(file), line.settings, {.on_gpu = false});
   if (loaded.ok()) {
     document["costs"] = costs(*loaded);

@@ -4,8 +4,9 @@
 
 namespace chimere::app {
 
-/// During its lifetime a first Ctrl-C only sets a flag; a second one ends the program at once with
-/// exit code 130. At most one object may exist at a time.
+/// During its lifetime a first Ctrl-C only sets a flag; a second one restores the terminal and ends
+/// the program at once with exit code 130. Objects may be nested; they share the flag, which the
+/// outermost one clears at its beginning.
 class InterruptScope {
  public:
   InterruptScope();
@@ -14,9 +15,11 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   bool interrupted() const;
+  /// Forgets the Ctrl-C so far.
+  void reset();
 
  private:
-  void (*previous_)(int);
+  void (*previous_)(int) = nullptr;
 };
 
 }  // namespace chimere::app

@@ -70,7 +70,8 @@ Status list(const CommandLine& line) {
     out.push_back({{"name", key.name},
                    {"scopes", key.scopes},
                    {"parallel", key.parallel},
-                   {"per_minute", key.per_minute}});
+                   {"per_minute", key.per_minute},
+                   {"tokens_per_day", key.tokens_per_day}});
   }
   if (line.json) {
     print_json(out);
@@ -81,19 +82,20 @@ Status list(const CommandLine& line) {
         "There is no key in {0}; `chimere keys add NAME --keys {0}` adds one.\n", path);
     return {};
   }
-  std::vector<std::array<std::string, 4>> rows = {{"NAME", "SCOPES", "PARALLEL", "PER MINUTE"}};
+  std::vector<std::array<std::string, 5>> rows = {
+      {"NAME", "SCOPES", "PARALLEL", "PER MINUTE", "TOKENS/DAY"}};
   const auto limit = [](int64_t n) { return n == 0 ? std::string("no limit") : std::to_string(n); };
   for (const serving::ApiKey& key : keys) {
     rows.push_back({key.name, fmt::format("{}", fmt::join(key.scopes, ",")), limit(key.parallel),
-                    limit(key.per_minute)});
+                    limit(key.per_minute), limit(key.tokens_per_day)});
   }
-  std::array<size_t, 3> widths{};
+  std::array<size_t, 4> widths{};
   for (const auto& row : rows) {
     for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   for (const auto& row : rows) {
-    std::cout << fmt::format("{:{}}  {:{}}  {:{}}  {}\n", row[0], widths[0], row[1], widths[1],
-                             row[2], widths[2], row[3]);
+    std::cout << fmt::format("{:{}}  {:{}}  {:{}}  {:{}}  {}\n", row[0], widths[0], row[1],
+                             widths[1], row[2], widths[2], row[3], widths[3], row[4]);
   }
   return {};
 }
@@ -133,6 +135,8 @@ void declare_keys(Command& app, CommandLine& line) {
   adding.option("--scopes", entry->scopes, scopes_help()).separator(',');
   adding.option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
   adding.option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
+  adding.option("--tokens-per-day", entry->tokens_per_day,
+                "Tokens of prompts and generations a day, which begins at 0:00 UTC; 0: no limit");
   add_settings(adding, line, {SettingGroup::kKeys});
 
   Command listing = add_command(keys, line, "list", "Lists names, scopes and limits",

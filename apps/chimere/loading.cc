@@ -1,13 +1,11 @@
 #include "loading.h"
 
 #include <iostream>
-#include <optional>
 #include <utility>
 
 #include "command.h"
+#include "runtime/adapters.h"
 #include "runtime/gpu.h"
-#include "runtime/load_observer.h"
-#include "transfer_progress.h"
 
 namespace chimere::app {
 namespace {
@@ -26,43 +24,32 @@ Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const
   return gguf::Reader::open(found.path);
 }
 
-namespace {
-
-Result<runtime::LoadedModel> load_file(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                                       const runtime::MemoryRequest& request,
-                                       const runtime::Runtime& runtime) {
-  runtime::LoadObserver observer;
-  std::optional<TransferProgress> progress;
-  observer.warning = [&](const std::string& text) {
-    progress.reset();
+LoadMessages::LoadMessages(const Settings& settings) {
+  observer_.warning = [this](const std::string& text) {
+    progress_.reset();
     show_line(text);
   };
-  if (!settings.get(settings::kQuiet)) {
-    observer.notice = observer.warning;
-    observer.upload = [&](int64_t done, int64_t total) {
-      if (!progress) progress.emplace(runtime::kQuietUpload);
-      progress->show(done, total);
-    };
-  }
-  return runtime::load(std::move(file), settings, request, runtime, observer);
+  if (settings.get(settings::kQuiet)) return;
+  observer_.notice = observer_.warning;
+  observer_.upload = [this](int64_t done, int64_t total) {
+    if (!progress_) progress_.emplace("Loading", runtime::kQuietUpload);
+    progress_->show(done, total);
+  };
 }
-
-}  // namespace
 
 Result<runtime::LoadedModel> load(const Settings& settings, const runtime::MemoryRequest& request) {
-  return load_shared(settings, request, runtime::Runtime(settings));
-}
-
-Result<runtime::LoadedModel> load_shared(const Settings& settings,
-                                         const runtime::MemoryRequest& request,
-                                         const runtime::Runtime& runtime) {
   CHIMERE_TRY(auto file, open_model(settings));
-  return load_file(std::move(file), settings, request, runtime);
+  return load(std::move(file), settings, request);
 }
 
 Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
                                   const runtime::MemoryRequest& request) {
-  return load_file(std::move(file), settings, request, runtime::Runtime(settings));
+  const LoadMessages messages(settings);
+  CHIMERE_TRY(runtime::LoadedModel loaded,
+              runtime::load(std::move(file), settings, request, runtime::Runtime(settings),
+                            messages.observer()));
+  CHIMERE_CHECK_OK(runtime::load_adapters(settings, loaded));
+  return loaded;
 }
 
 Result<runtime::TokenText> read_tokens(const runtime::LoadedModel& loaded,

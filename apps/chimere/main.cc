@@ -65,7 +65,7 @@ std::string unexpected(const CLI::App& program) {
   for (const std::string& word : words) message += " " + word;
   const CLI::App& command = given_command(program);
   const std::string& name = command.get_name();
-  const bool prompts = &command == &program || name == "run" || name == "chat";
+  const bool prompts = &command == &program || name == "chat";
   std::string suggestion = prompts ? prompt_suggestion(words) : "";
   if (&command == &program && suggestion.empty()) suggestion = command_suggestion(words);
   return suggestion.empty() ? message : message + "; " + suggestion;
@@ -166,13 +166,21 @@ int run_program(int argc, char** argv) {
   declare_engram(program, line);
   declare_tokenize(program, line);
   declare_embed(program, line);
+  declare_rerank(program, line);
   declare_detokenize(program, line);
   declare_inspect(program, line);
   declare_pull(program, line);
+  declare_convert(program, line);
+  declare_imatrix(program, line);
+  declare_quantize(program, line);
   declare_list(program, line);
   declare_rm(program, line);
   declare_serve(program, line);
   declare_keys(program, line);
+  declare_collection(program, line);
+  declare_ask(program, line);
+  declare_odo(program, line);
+  declare_mcp(program, line);
   declare_state(program, line);
   declare_completion(program, line);
   declare_man(program, line);
@@ -187,6 +195,12 @@ int run_program(int argc, char** argv) {
     if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain_of_usage(usage_error(app, e));
+  }
+  // "-md FILE" is parsed as -m d and the word FILE, which some commands take.
+  const CLI::Option* words = given_command(app).get_option_no_throw("WORDS");
+  if (words != nullptr && words->count() > 0) {
+    const std::string advice = advice_on_flags(app, arguments);
+    if (!advice.empty()) return complain_of_usage(advice);
   }
   const Status settings = collect_settings(line);
   if (!settings.ok()) {

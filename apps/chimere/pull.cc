@@ -29,7 +29,7 @@ Status pull(const CommandLine& line, const std::string& text) {
   const InterruptScope interrupt;
   Result<hub::Pulled> pulled = hub::Pulled{};
   {
-    TransferProgress progress;
+    TransferProgress progress("Pulling");
     pulled = hub::pull(
         name, options, [&](const hub::PullProgress& p) { progress.show(p.done, p.total); },
         [&] { return interrupt.interrupted(); });

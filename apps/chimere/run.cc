@@ -1,6 +1,7 @@
 // chimere run: text in, text out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -16,7 +17,9 @@
 #include "json.h"
 #include "loading.h"
 #include "output_constraint_flags.h"
+#include "prompt_words.h"
 #include "runtime/loaded_model.h"
+#include "runtime/model_path.h"
 #include "runtime/request.h"
 #include "saved_conversation.h"
 
@@ -24,6 +27,7 @@ namespace chimere::app {
 namespace {
 
 struct RunFlags {
+  std::vector<std::string> words;
   std::optional<std::string> prompt;
   bool raw = false;
   std::vector<std::string> stop;
@@ -50,10 +54,35 @@ Json outcome_json(const engine::Outcome& o, const GenerationStream& stream, uint
           {"seed", seed}};
 }
 
-Status run(const CommandLine& line, const RunFlags& flags) {
+/// The words as a model, which goes into the settings, and a prompt. Errors: those of
+/// read_prompt_words(); kInvalidArgument (two prompts).
+Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine& line) {
+  const bool model_named = std::ranges::any_of(
+      line.flags, [](const auto& flag) { return flag.first == &settings::kModel; });
+  const auto find = [&](const std::string& name) -> Status {
+    CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model(name, line.settings));
+    // Any file could be meant by a path.
+    if (found.path.ends_with(".gguf")) return {};
+    return not_found("'" + found.path + "' is no GGUF file.");
+  };
+  CHIMERE_TRY(const PromptWords words, read_prompt_words(flags.words, model_named, find));
+  if (!words.model.empty()) {
+    CHIMERE_CHECK_OK(line.settings.set(settings::kModel, words.model, "MODEL"));
+  }
+  if (words.prompt && flags.prompt) {
+    return invalid_argument("The prompt is given twice: '" + *words.prompt + "' and with -p.");
+  }
+  if (!words.notice.empty() && !line.settings.get(settings::kQuiet)) {
+    std::cerr << words.notice << '\n';
+  }
+  return words.prompt ? words.prompt : flags.prompt;
+}
+
+Status run(CommandLine line, const RunFlags& flags) {
+  CHIMERE_TRY(const std::optional<std::string> given, take_words(flags, line));
   std::string prompt;
-  if (flags.prompt) {
-    prompt = *flags.prompt;
+  if (given) {
+    prompt = *given;
   } else if (is_terminal(StandardStream::kInput)) {
     return run_chat(line, flags.state);
   } else {
@@ -74,6 +103,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
   CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
+  request.adapters = loaded.adapters->defaults();
   request.stop = flags.stop;
   auto start = protocol::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
@@ -92,7 +122,10 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, start));
   const uint64_t seed = request.sampling.seed;
   warn_of_context(loaded, request);
-  GenerationStream stream(line, start);
+  // JSON and texts without a template are no Markdown.
+  const bool plain = flags.raw || request.constraint != nullptr;
+  GenerationStream stream(
+      line, start, plain ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown);
   CHIMERE_TRY(
       const engine::Outcome outcome,
       generate(*engine, std::move(request), [&](std::string_view text) { stream.push(text); }));
@@ -117,8 +150,9 @@ void declare_run(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   Command command = add_command(app, line, "run", "Answers a prompt: text in, text out",
                                 [&line, flags] { return run(line, *flags); });
+  command.option("WORDS", flags->words, "A model's name, then the prompt; either may be left out");
   command.option("-p,--prompt", flags->prompt,
-                 "The prompt; default: standard input, or a chat on a terminal");
+                 "The prompt; default: WORDS, else standard input, or a chat on a terminal");
   const Option raw = command.flag("--raw", flags->raw,
                                   "Use the prompt as it is, without the model's chat template");
   command.option("--stop", flags->stop, "A string that ends the generation; may be repeated")
@@ -127,8 +161,8 @@ void declare_run(Command& app, CommandLine& line) {
   add_state_flag(command, flags->state).excludes(raw);
   add_output_constraint(command, flags->constraint);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kEngram,
-                SettingGroup::kQuiet, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kSampling,
+                SettingGroup::kEngram, SettingGroup::kQuiet, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -11,6 +11,7 @@
 #include "base/file_stream.h"
 #include "base/system.h"
 #include "json.h"
+#include "runtime/adapters.h"
 #include "runtime/state_folder.h"
 #include "state/checkpoint_file.h"
 
@@ -41,11 +42,12 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
 }
 
 /// Waits for the hash; on a terminal prints a notice first, since a large model takes a while.
-Result<state::Hash128> wait_for(const state::WeightsHash& weights) {
-  if (!weights.ready() && is_terminal(StandardStream::kError)) {
+Result<state::Hash128> wait_for(const StateFile& file) {
+  if (!file.weights->ready() && is_terminal(StandardStream::kError)) {
     std::cerr << "Hashing the model's files for --state, once for each file\n";
   }
-  return weights.get();
+  CHIMERE_TRY(const state::Hash128 weights, file.weights->get());
+  return runtime::with_adapters(weights, file.adapters);
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ Status check_state_file(const std::string& path) {
 StateFile open_state_file(const std::string& path, const Settings& settings,
                           const runtime::LoadedModel& loaded) {
   if (path.empty()) return {};
-  return {path, runtime::hash_weights(settings, *loaded.file)};
+  return {path, runtime::hash_weights(settings, *loaded.file), loaded.adapters->defaults()};
 }
 
 Result<std::optional<engine::Prefix>> load_conversation(const StateFile& file, model::Model& model,
@@ -84,7 +86,7 @@ Result<std::optional<engine::Prefix>> load_conversation(const StateFile& file, m
   if (file.path.empty() || !std::filesystem::exists(file.path, error)) {
     return std::optional<engine::Prefix>();
   }
-  CHIMERE_TRY(const state::Hash128 weights, wait_for(*file.weights));
+  CHIMERE_TRY(const state::Hash128 weights, wait_for(file));
   CHIMERE_TRY(auto stored, state::load_checkpoint(file.path, model.states(), weights));
   CHIMERE_TRY(auto messages, unpack(stored.note, file.path));
   conversation.resume(std::move(messages));
@@ -96,7 +98,7 @@ Status save_conversation(const StateFile& file, model::Model& model,
                          const Conversation& conversation,
                          const std::optional<engine::Prefix>& prefix) {
   const std::string note = pack(conversation.messages());
-  CHIMERE_TRY(const state::Hash128 weights, wait_for(*file.weights));
+  CHIMERE_TRY(const state::Hash128 weights, wait_for(file));
   if (prefix) {
     return state::save_checkpoint(file.path, prefix->state, prefix->tokens, note, weights);
   }

@@ -28,6 +28,7 @@ Status check_state_file(const std::string& path);
 struct StateFile {
   std::string path;                             ///< empty: none
   std::shared_ptr<state::WeightsHash> weights;  ///< of the model; nullptr if `path` is empty
+  engine::RequestAdapters adapters;             ///< that the conversation uses
 };
 /// Starts hashing the model's weights. The model must outlive the result.
 StateFile open_state_file(const std::string& path, const Settings& settings,

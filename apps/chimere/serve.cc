@@ -1,17 +1,18 @@
-// chimere serve: a model behind the OpenAI API.
+// chimere serve: models behind the OpenAI API.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,18 +21,17 @@
 #include "command.h"
 #include "engine/service.h"
 #include "json.h"
-#include "kernels/api.h"
-#include "loading.h"
-#include "runtime/constraint_factory.h"
-#include "runtime/engram_memories.h"
-#include "runtime/loaded_embedder.h"
-#include "runtime/loaded_model.h"
-#include "runtime/prefix_cache_options.h"
-#include "runtime/request.h"
+#include "odo_host.h"
+#include "runtime/model_catalogue.h"
+#include "runtime/model_facts.h"
+#include "runtime/runtime.h"
 #include "runtime/state_folder.h"
+#include "served_models.h"
 #include "serving/api.h"
 #include "serving/http_server.h"
 #include "serving/log_line.h"
+#include "serving/model_registry.h"
+#include "serving/usage_file.h"
 
 namespace chimere::app {
 namespace {
@@ -60,79 +60,20 @@ serving::HttpOptions http_options(const Settings& s) {
   return out;
 }
 
-/// A file's name without folder and extension.
-std::string name_of(const gguf::Reader& file) {
-  return std::filesystem::path(file.path()).stem().string();
-}
-
-/// The model's id in the API.
-std::string model_id(const Settings& settings, const runtime::LoadedModel& loaded) {
-  const std::string& alias = settings.get(settings::kAlias);
-  return alias.empty() ? name_of(*loaded.file) : alias;
-}
-
-/// Writes a line to standard error. Thread-safe.
-void log(const std::string& line) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::cerr << line << '\n';
-}
-
-serving::ServedModel serve_model(const Settings& settings, const runtime::LoadedModel& loaded,
-                                 engine::EngineService& service, const std::string& version) {
-  serving::ServedModel out{.tokenizer = *loaded.tokenizer, .service = service};
-  out.id = model_id(settings, loaded);
-  out.trained_context = loaded.trained_context;
-  out.created = std::chrono::duration_cast<std::chrono::seconds>(
-                    std::chrono::system_clock::now().time_since_epoch())
-                    .count();
-  out.fingerprint = fmt::format("{}+{}+numerics-{}", version, out.id, kernels::kNumericsVersion);
-  if (loaded.options.expert_top_p < 1)
-    out.fingerprint += fmt::format("+experts-{}", loaded.options.expert_top_p);
-  out.defaults = settings;
-  const auto constraints =
-      std::make_shared<runtime::ConstraintFactory>(*loaded.tokenizer, loaded.model->n_vocab());
-  out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
-    return constraints->compile(spec);
-  };
-  out.prompt_template = runtime::load_prompt_template(*loaded.file, *loaded.tokenizer);
-  if (!out.prompt_template.ok()) {
-    log(serving::LogLine("no_chat").add("reason", out.prompt_template.error().message).text());
+/// Writes events to standard error. Thread-safe.
+class Log {
+ public:
+  explicit Log(bool json) : json_(json) {}
+  void operator()(const serving::LogLine& event) {
+    const std::string line = json_ ? event.json() : event.text();
+    const std::lock_guard lock(mutex_);
+    std::cerr << line << '\n';
   }
-  return out;
-}
 
-/// Sets the functions of `model` that read and write engram tables.
-void connect_engram(serving::ServedModel& model, runtime::RequestFactory& requests,
-                    runtime::EngramMemories* memories) {
-  model.make_request = [&requests, memories](
-                           const Settings& s, const std::string& owner,
-                           std::span<const std::string> names) -> Result<engine::Request> {
-    engram::Memory::Tables tables;
-    if (!names.empty() && memories == nullptr) return not_found("This server stores no memories.");
-    if (memories != nullptr) {
-      CHIMERE_TRY(tables, memories->tables(owner, names));
-    }
-    auto request = requests.make(s, tables);
-    if (!request.ok() && request.error().code == Error::Code::kNotFound) {
-      return io_error("A table that this server was started with (--engram) no longer exists.");
-    }
-    if (request.ok()) request->owner = owner;
-    return request;
-  };
-  if (memories == nullptr) return;
-  model.remember = [&tokenizer = model.tokenizer, memories](
-                       const std::string& owner, const std::string& table,
-                       const protocol::EngramRequest& asked) -> Result<serving::EngramReport> {
-    std::vector<engram::Candidate> texts;
-    for (const protocol::EngramRequest::Text& t : asked.texts) {
-      texts.push_back({tokenizer.encode(t.text, false), t.score});
-    }
-    CHIMERE_TRY(engram::WriteReport done, memories->write(owner, table, texts, asked.source));
-    return serving::EngramReport{static_cast<int64_t>(done.written), std::move(done.refused),
-                                 static_cast<int64_t>(done.ngrams)};
-  };
-}
+ private:
+  const bool json_;
+  std::mutex mutex_;
+};
 
 Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
   const std::string& path = settings.get(settings::kKeys);
@@ -147,114 +88,196 @@ Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
 }
 
 void announce(const CommandLine& line, const serving::HttpServer& server,
-              const serving::ServedModel& model) {
+              const serving::ModelRegistry& models, Log& log) {
   const std::string& host = line.settings.get(settings::kHost);
   const bool v6 = host.find(':') != std::string::npos;
   const bool tls = !line.settings.get(settings::kTlsCertificate).empty();
   const std::string url = fmt::format("{}://{}:{}", tls ? "https" : "http",
                                       v6 ? "[" + host + "]" : host, server.port());
-  const engine::StateLimits limits = model.service.state_limits();
+  const auto model = models.find("", serving::ModelKind::kText);
+  const std::string id = model ? model->about.id : "";
+  Json document = {{"url", url}, {"model", id}};
+  if (model && model->loaded.text != nullptr) {
+    const serving::ServedModel& text = *model->loaded.text;
+    const engine::StateLimits limits = text.service.state_limits();
+    document["context"] = text.service.context();
+    document["trained_context"] = text.trained_context;
+    document["max_state_bytes"] = limits.bytes;
+    document["max_kv_tokens"] = limits.tokens;
+    document["max_states"] = limits.states;
+    log(serving::LogLine("memory")
+            .add("context", text.service.context())
+            .add("trained_context", text.trained_context)
+            .add("max_state_bytes", limits.bytes)
+            .add("max_kv_tokens", limits.tokens)
+            .add("max_states", limits.states)
+            .add("kv_bytes_per_token", limits.bytes_per_token)
+            .add("state_bytes", limits.bytes_per_state));
+  }
+  if (serves_several(line.settings)) {
+    document["models"] = Json::array();
+    for (const serving::ModelStatus& m : models.list()) document["models"].push_back(m.about.id);
+    document["models_memory"] = models.memory_limit();
+    log(serving::LogLine("models")
+            .add("number", static_cast<int64_t>(document["models"].size()))
+            .add("memory", models.memory_limit()));
+  }
   if (line.json) {
-    print_json({{"url", url},
-                {"model", model.id},
-                {"context", model.service.context()},
-                {"trained_context", model.trained_context},
-                {"max_state_bytes", limits.bytes},
-                {"max_kv_tokens", limits.tokens},
-                {"max_states", limits.states}});
+    print_json(document);
     std::cout.flush();
   }
-  log(serving::LogLine("memory")
-          .add("context", model.service.context())
-          .add("trained_context", model.trained_context)
-          .add("max_state_bytes", limits.bytes)
-          .add("max_kv_tokens", limits.tokens)
-          .add("max_states", limits.states)
-          .add("kv_bytes_per_token", limits.bytes_per_token)
-          .add("state_bytes", limits.bytes_per_state)
-          .text());
-  log(serving::LogLine("listening").add("url", url).add("model", model.id).text());
+  log(serving::LogLine("listening").add("url", url).add("model", id));
   notify_service_manager("READY=1");
 }
+
+/// Reads the models' file or folder again, on a thread of its own: at SIGHUP, and when the file or
+/// a model in the folder changes.
+class ModelReloader {
+ public:
+  ModelReloader(const ServeContext& context, serving::ModelRegistry& models)
+      : context_(context), models_(models), seen_(fingerprint()), thread_([this] { run(); }) {}
+  ~ModelReloader() {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  ModelReloader(const ModelReloader&) = delete;
+  ModelReloader& operator=(const ModelReloader&) = delete;
+
+  void request() {
+    {
+      const std::scoped_lock lock(mutex_);
+      requested_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stopping_ || requested_; });
+      const std::string now = fingerprint();
+      if (stopping_ || (!requested_ && now == seen_)) continue;
+      requested_ = false;
+      seen_ = now;
+      lock.unlock();
+      reload();
+      lock.lock();
+    }
+  }
+
+  /// Changes with the models' file and with the folder's models.
+  std::string fingerprint() const {
+    // The file may add the models of the folder.
+    return runtime::file_fingerprint(context_.settings.get(settings::kModelsFile)) + "\n" +
+           runtime::folder_fingerprint(context_.settings);
+  }
+
+  void reload() {
+    auto models = served_models(context_, false);
+    if (!models.ok()) {  // the present ones stay
+      return context_.log(
+          serving::LogLine("models_not_reloaded").add("why", models.error().message));
+    }
+    const auto number = static_cast<int64_t>(models->sources.size());
+    models_.reload(std::move(models->sources));
+    context_.log(serving::LogLine("models_reloaded").add("number", number));
+  }
+
+  const ServeContext& context_;
+  serving::ModelRegistry& models_;
+  std::string seen_;  ///< fingerprint() of what was read
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool requested_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
 
 Status serve(const CommandLine& line) {
   const Settings& s = line.settings;
   CHIMERE_TRY(const auto keys, open_keys(s));
-  const int64_t running = s.get(settings::kMaxRunning);
-  // Few sequences fill their context, so all sequences share the capacity of this many full
-  // contexts. When it is exhausted, the youngest ones are evicted and resumed later.
-  constexpr int64_t kContexts = 8;
+  CHIMERE_TRY(auto volatile_rules, protocol::parse_volatile_rules(s.get(settings::kVolatileLines)));
+  Log log(s.get(settings::kLogFormat) == "json");
   const runtime::Runtime shared(s);
-  CHIMERE_TRY(const runtime::LoadedModel loaded,
-              load_shared(s,
-                          {.contexts = std::min(running, kContexts),
-                           .sequences = running,
-                           .default_context = std::numeric_limits<int64_t>::max(),
-                           .checkpoints = s.get(settings::kCacheStates),
-                           .elastic = true},
-                          shared));
-  engine::ServiceOptions options;
-  options.engine = {.max_step_rows = loaded.step_rows,
-                    .max_running = static_cast<int32_t>(running),
-                    .context = loaded.context,
-                    .pool = loaded.pool.get()};
-  const auto tell = [](const std::string& what) {
-    log(serving::LogLine("prefix_cache").add("what", what).text());
-  };
-  options.cache = runtime::prefix_cache_options(s, *loaded.file, tell);
-  const std::optional<std::string> notice = runtime::first_start_notice(options.cache);
-  options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
-  CHIMERE_TRY(const auto service,
-              engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
-  std::error_code unreadable;  // the cache has warned already
-  if (notice && std::filesystem::exists(options.cache->disk.folder, unreadable)) tell(*notice);
-  const std::string version = "chimere-" CHIMERE_VERSION;
-  serving::ServedModel model = serve_model(s, loaded, *service, version);
-  runtime::RequestFactory requests(*loaded.tokenizer);
-  // Reports invalid defaults, such as a missing table, at start and not with the first request.
-  CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
-  std::optional<runtime::EngramMemories> memories;
-  if (const std::string folder = runtime::state_folder(s); !folder.empty()) {
-    memories.emplace(folder + "/engram", *loaded.tokenizer);
-  }
-  connect_engram(model, requests, memories ? &*memories : nullptr);
-  std::optional<runtime::LoadedEmbedder> embedder;
-  if (const std::string& name = s.get(settings::kEmbeddingModel); !name.empty()) {
-    CHIMERE_TRY(auto file, open_model(s, name));
-    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s, shared));
-    model.embedder.emplace(name_of(*embedder->loaded.file), *embedder->embedder);
-    if (model.embedder->id == model.id) model.embedder->id += "-embeddings";
-  }
+  const std::string folder = runtime::state_folder(s);
+  const ServeContext context = {
+      s, shared, "chimere-" CHIMERE_VERSION, std::ref(log),
+      std::make_shared<SharedMemories>(folder.empty() ? "" : folder + "/engram")};
+  CHIMERE_TRY(ServedModels served, served_models(context, true));
+  serving::RegistryOptions registry_options;
+  CHIMERE_TRY(registry_options.memory_bytes, models_memory(s));
+  registry_options.keep_alive = std::chrono::seconds(s.get(settings::kKeepAlive));
+  registry_options.max_waiting = s.get(settings::kMaxQueue);
+  registry_options.log = std::ref(log);
+  serving::ModelRegistry models(registry_options);
+  models.reload(std::move(served.sources));
+  for (const std::string& id : served.preload) CHIMERE_CHECK_OK(models.preload(id));
 
   serving::ApiOptions api_options;
-  api_options.version = version;
+  api_options.version = context.version;
   api_options.access = {.host = s.get(settings::kHost),
                         .keys = keys != nullptr,
                         .allowed_hosts = split(s.get(settings::kAllowedHosts)),
                         .cors_origins = split(s.get(settings::kCorsOrigins))};
   api_options.log_prompts = s.get(settings::kLogPrompts);
-  api_options.log = log;
-  serving::Api api(api_options, model, keys.get());
+  api_options.log = std::ref(log);
+  api_options.response_store_bytes = s.get(settings::kResponseStore) << 20;
+  api_options.volatile_rules = std::move(volatile_rules);
+  using Unknown = protocol::RequestLimits::Unknown;
+  const std::string& unknown = s.get(settings::kUnknownFields);
+  if (unknown == "refuse") api_options.limits.unknown = Unknown::kRefuse;
+  if (unknown == "ignore") api_options.limits.unknown = Unknown::kIgnore;
+  std::unique_ptr<serving::ConversationStore> history;
+  if (!folder.empty()) {
+    auto opened = serving::ConversationStore::open(folder + "/history.db");
+    if (opened.ok()) {
+      history = *std::move(opened);
+    } else {  // Studio then keeps conversations in the browser
+      log(serving::LogLine("history_unavailable").add("why", opened.error().message));
+    }
+  }
+  api_options.history = history.get();
+  CHIMERE_TRY(const OdoHost odo, make_odo_host(s, std::ref(log)));
+  api_options.orchestrator = odo.orchestrator.get();
+  api_options.collections = odo.collections.get();
+  serving::Api api(api_options, models, keys.get());
+  std::unique_ptr<serving::UsageFile> usage;
+  if (keys != nullptr && !folder.empty()) {
+    std::error_code unwritable;  // reported when the file is written
+    std::filesystem::create_directories(folder, unwritable);
+    CHIMERE_TRY(usage,
+                serving::UsageFile::open(folder + "/key-usage.json", api.usage(), std::ref(log)));
+  }
   raise_open_file_limit();
   CHIMERE_TRY(const auto server, serving::HttpServer::create(http_options(s), api));
   api.count_connections_with([&server] { return server->connections(); });
-  announce(line, *server, model);
+  std::optional<ModelReloader> reloader;
+  if (serves_several(s)) reloader.emplace(context, models);
+  announce(line, *server, models, log);
 
   std::thread drain;
-  server->run([&] {
-    log(serving::LogLine("stopping").add("grace_seconds", s.get(settings::kGrace)).text());
-    notify_service_manager("STOPPING=1");
-    api.drain();
-    drain = std::thread([&] {
-      service->drain(engine::EngineService::Clock::now() +
-                     std::chrono::seconds(s.get(settings::kGrace)));
-      server->stop(2);
-    });
-  });
+  server->run(
+      [&] {
+        log(serving::LogLine("stopping").add("grace_seconds", s.get(settings::kGrace)));
+        notify_service_manager("STOPPING=1");
+        api.drain();
+        drain = std::thread([&] {
+          models.drain(std::chrono::steady_clock::now() +
+                       std::chrono::seconds(s.get(settings::kGrace)));
+          server->stop(2);
+        });
+      },
+      reloader ? std::function<void()>([&] { reloader->request(); }) : nullptr);
   if (drain.joinable()) drain.join();
+  reloader.reset();
   api.stop();
-  service->stop();
-  log(serving::LogLine("stopped").text());
+  models.stop();
+  log(serving::LogLine("stopped"));
   return {};
 }
 
@@ -267,7 +290,8 @@ void declare_serve(Command& app, CommandLine& line) {
                                 [&line] { return serve(line); });
   add_settings(command, line,
                {SettingGroup::kServer, SettingGroup::kPrefixCache, SettingGroup::kModel,
-                SettingGroup::kSampling, SettingGroup::kEngram});
+                SettingGroup::kAdapters, SettingGroup::kSampling, SettingGroup::kEngram,
+                SettingGroup::kCollections});
 }
 
 }  // namespace chimere::app

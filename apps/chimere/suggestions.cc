@@ -171,7 +171,7 @@ std::string prompt_suggestion(const std::vector<std::string>& words) {
     prompt += (prompt.empty() ? "" : " ") + word;
   }
   if (prompt.empty()) return "";
-  return "did you mean -p? chimere run -p " + shell_quoted(prompt);
+  return "did you mean `chimere run " + shell_quoted(prompt) + "`";
 }
 
 std::string command_suggestion(std::span<const std::string> words) {

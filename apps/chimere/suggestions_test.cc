@@ -49,7 +49,7 @@ TEST(Suggestions, FindsTheFirstFlagThatTheCommandLacks) {
 }
 
 TEST(Suggestions, QuotesAPrompt) {
-  EXPECT_EQ(prompt_suggestion({"it's", "me"}), R"(did you mean -p? chimere run -p 'it'\''s me')");
+  EXPECT_EQ(prompt_suggestion({"it's", "me"}), R"(did you mean `chimere run 'it'\''s me'`)");
   EXPECT_EQ(prompt_suggestion({"hello", "--frob"}), "");
   EXPECT_EQ(prompt_suggestion({}), "");
 }

@@ -1,18 +1,19 @@
 #include "transfer_progress.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iostream>
-#include <string>
+#include <utility>
 
-#include "base/byte_amount.h"
-#include "command.h"
+#include "base/terminal.h"
+#include "terminal/progress_bar.h"
 
 namespace chimere::app {
 
-TransferProgress::TransferProgress(double quiet)
-    : pause_(terminal_ ? 0.2 : 10), next_(quiet > 0 ? std::max(quiet, pause_) : 0) {}
+TransferProgress::TransferProgress(std::string what, double quiet, Unit unit)
+    : what_(std::move(what)),
+      unit_(unit),
+      pause_(terminal_ ? 0.2 : 10),
+      next_(quiet > 0 ? std::max(quiet, pause_) : 0) {}
 
 void TransferProgress::show(int64_t done, int64_t total) {
   if (first_ < 0) first_ = done;
@@ -20,21 +21,20 @@ void TransferProgress::show(int64_t done, int64_t total) {
   if (now < next_ && (done < total || !shown_)) return;
   next_ = now + pause_;
   shown_ = true;
-  const double rate = now > 0.5 ? static_cast<double>(done - first_) / now : 0;
-  std::string text = fmt::format("{} of {}", human_bytes(static_cast<double>(done)),
-                                 human_bytes(static_cast<double>(total)));
-  if (total > 0) {
-    text +=
-        fmt::format(" ({:.0f}%)", 100.0 * static_cast<double>(done) / static_cast<double>(total));
-  }
-  if (rate > 0) {
-    text += fmt::format(", {}/s, {:.0f} s left", human_bytes(rate),
-                        static_cast<double>(total - done) / rate);
-  }
+  const terminal::Progress progress = {
+      .what = what_,
+      .done = done,
+      .total = total,
+      .bytes = unit_ == Unit::kBytes,
+      .per_second = now > 0.5 ? static_cast<double>(done - first_) / now : 0};
   if (terminal_) {
-    std::cerr << fmt::format("\r{:70}", text) << std::flush;
+    // The last column stays free, so that the terminal does not wrap.
+    const int columns = terminal_size(StandardStream::kError).columns - 1;
+    std::string text = terminal::progress_bar(progress, columns);
+    text.resize(std::max(text.size(), static_cast<size_t>(std::max(columns, 0))), ' ');
+    std::cerr << '\r' << text << std::flush;
   } else {
-    std::cerr << text << '\n';
+    std::cerr << terminal::progress_text(progress) << '\n';
   }
 }
 

@@ -1,27 +1,34 @@
-// Progress of a long copy or download, on standard error.
+// Progress of something long, on standard error: copies, downloads, indexes.
 #ifndef CHIMERE_APPS_CHIMERE_TRANSFER_PROGRESS_H_
 #define CHIMERE_APPS_CHIMERE_TRANSFER_PROGRESS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "base/stopwatch.h"
 #include "base/system.h"
 
 namespace chimere::app {
 
-/// On a terminal one line that is updated in place, otherwise a new line every ten seconds.
+/// On a terminal a bar that is updated in place, otherwise a new line every ten seconds.
 class TransferProgress {
  public:
-  /// Prints nothing in the first `quiet` seconds, nor at all if the copy ends before.
-  explicit TransferProgress(double quiet = 0);
+  enum class Unit { kBytes, kThings };
+
+  /// `what` begins the line: "Pulling". Prints nothing in the first `quiet` seconds, nor at all if
+  /// the work ends before.
+  explicit TransferProgress(std::string what, double quiet = 0, Unit unit = Unit::kBytes);
   ~TransferProgress();
   TransferProgress(const TransferProgress&) = delete;
   TransferProgress& operator=(const TransferProgress&) = delete;
 
-  /// `done` of `total` bytes are present. The rate excludes those present at the first call.
+  /// `done` of `total` are present; `total` 0: unknown. The rate excludes those present at the
+  /// first call.
   void show(int64_t done, int64_t total);
 
  private:
+  std::string what_;
+  Unit unit_;
   bool terminal_ = is_terminal(StandardStream::kError);
   double pause_;  ///< seconds between two lines
   double next_;   ///< when the next line is due

@@ -36,17 +36,23 @@ OutputFile::~OutputFile() {
 }
 
 Result<OutputFile> OutputFile::append_to(const std::string& path) {
+  CHIMERE_TRY(std::optional<OutputFile> file, try_append_to(path));
+  if (file) return *std::move(file);
+  return io_error("Another program is writing '" + path + "'; wait for it, or stop it.");
+}
+
+Result<std::optional<OutputFile>> OutputFile::try_append_to(const std::string& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor < 0) return failure(path, "opened");
   OutputFile file(descriptor, 0, path);
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failure(path, "locked");
-    return io_error("Another program is writing '" + path + "'; wait for it, or stop it.");
+    return std::optional<OutputFile>();
   }
   const off_t size = lseek(descriptor, 0, SEEK_END);
   if (size < 0) return failure(path, "measured");
   file.size_ = size;
-  return file;
+  return std::optional<OutputFile>(std::move(file));
 }
 
 Status OutputFile::write(std::string_view bytes) {
@@ -60,11 +66,13 @@ Status OutputFile::write(std::string_view bytes) {
   return {};
 }
 
-Status OutputFile::clear() {
-  if (ftruncate(descriptor_, 0) != 0) return failure(path_, "cut");
-  size_ = 0;
+Status OutputFile::cut(int64_t size) {
+  if (ftruncate(descriptor_, size) != 0) return failure(path_, "cut");
+  size_ = size;
   return {};
 }
+
+Status OutputFile::clear() { return cut(0); }
 
 Status OutputFile::sync() {
   if (fsync(descriptor_) != 0) return failure(path_, "synced to disk");

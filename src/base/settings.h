@@ -23,6 +23,8 @@ namespace chimere {
 /// Settings that a command takes together.
 enum class SettingGroup : uint8_t {
   kModelName,       ///< the model and its folder
+  kDevice,          ///< where a model runs
+  kPooling,         ///< how an embedding model pools
   kModelFolder,     ///< the folder alone
   kModel,           ///< everything that running a model takes
   kThreads,         ///< --threads alone
@@ -35,7 +37,9 @@ enum class SettingGroup : uint8_t {
   kEngram,          ///< n-gram tables in a generation
   kEngramTables,    ///< n-gram tables and their weight
   kTokenizerCheck,  ///< --assume-tokenizer alone
+  kCollections,     ///< document collections: their folder and models
   kQuiet,           ///< --quiet
+  kAdapters,        ///< --lora
 };
 
 /// The description of a setting, apart from its C++ type.
@@ -81,6 +85,7 @@ struct SettingInfo {
   bool json_list = false;               ///< for texts: a JSON list of strings
   Choices choices = {};                 ///< for texts and integers; empty: any
   char separator = '\0';                ///< between the items of a list of choices; 0: one choice
+  bool repeatable = false;              ///< for texts: a list, whose items each flag may give
   Groups groups = {};                   ///< of commands that take it as a flag; empty: none does
   std::string_view help = {};           ///< one sentence, no full stop
   Kind kind = Kind::kText;              ///< follows from the C++ type

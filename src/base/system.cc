@@ -1,6 +1,9 @@
 #include "base/system.h"
 
 #include <dlfcn.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -63,6 +66,15 @@ int64_t available_memory() {
     std::getline(in, unit);
   }
   return 0;
+}
+
+ArmFeatures arm_features() {
+  ArmFeatures features;
+#if defined(__aarch64__)
+  features.dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  features.i8mm = (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+#endif
+  return features;
 }
 
 void lower_thread_priority() {

@@ -28,6 +28,13 @@ const char* const* environment();
 /// Bytes of memory that the process can allocate without causing swapping; 0 if unknown.
 int64_t available_memory();
 
+/// What a 64-bit ARM processor has beyond NEON; nothing on others.
+struct ArmFeatures {
+  bool dotprod = false;  ///< FEAT_DotProd: byte dot products
+  bool i8mm = false;     ///< FEAT_I8MM: byte matrix products
+};
+ArmFeatures arm_features();
+
 /// Lowers the calling thread's scheduling priority, for work that can wait.
 void lower_thread_priority();
 

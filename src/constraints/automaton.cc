@@ -40,6 +40,36 @@ State Automaton::read(State state, std::string_view bytes) {
   return read_unlocked({machine_.get(), state}, bytes);
 }
 
+State Automaton::read(State state, std::string_view bytes, StateFacts& facts) {
+  const std::lock_guard lock(mutex_);
+  const State after = read_unlocked({machine_.get(), state}, bytes);
+  if (after != kDead) facts = facts_unlocked(after);
+  return after;
+}
+
+StateFacts Automaton::facts(State state) {
+  const std::lock_guard lock(mutex_);
+  return facts_unlocked(state);
+}
+
+StateFacts Automaton::facts_unlocked(State state) {
+  if (const StateFacts* known = facts_.find(state)) return *known;
+  StateFacts facts;
+  facts.accepts = machine_->accepts(state);
+  if (facts.accepts) {
+    const ByteSet bytes = machine_->first_bytes(state);
+    facts.ends = true;
+    for (int byte = 0; byte < 256 && facts.ends; ++byte) {
+      facts.ends = !bytes[byte] || machine_->next(state, static_cast<uint8_t>(byte)) == kDead;
+    }
+  } else {
+    facts.forced = !forced_unlocked(state, 1, false).empty();
+    facts.expected = facts.forced || !forced_unlocked(state, 1, true).empty();
+  }
+  facts_.insert(state, facts);
+  return facts;
+}
+
 State Automaton::read_unlocked(Outer outer, std::string_view bytes) {
   for (const char c : bytes) {
     if (outer.state == kDead) break;
@@ -48,23 +78,12 @@ State Automaton::read_unlocked(Outer outer, std::string_view bytes) {
   return outer.state;
 }
 
-bool Automaton::accepts(State state) {
-  const std::lock_guard lock(mutex_);
-  return state != kDead && machine_->accepts(state);
-}
-
-bool Automaton::ends(State state) {
-  const std::lock_guard lock(mutex_);
-  if (state == kDead) return true;
-  const ByteSet bytes = machine_->first_bytes(state);
-  for (int byte = 0; byte < 256; ++byte) {
-    if (bytes[byte] && machine_->next(state, static_cast<uint8_t>(byte)) != kDead) return false;
-  }
-  return true;
-}
-
 std::string Automaton::forced(State state, size_t limit, bool habitual) {
   const std::lock_guard lock(mutex_);
+  return forced_unlocked(state, limit, habitual);
+}
+
+std::string Automaton::forced_unlocked(State state, size_t limit, bool habitual) {
   std::string text;
   while (text.size() < limit && state != kDead && !machine_->accepts(state)) {
     const ByteSet bytes = machine_->first_bytes(state);
@@ -141,9 +160,11 @@ Status Automaton::mask(State state, std::span<uint32_t> mask) {
     set_end();
     return {};
   }
-  CHIMERE_CHECK_OK(status_unlocked());
+  constexpr uint32_t kMasksBetweenCounts = 64;
+  CHIMERE_CHECK_OK(status_unlocked(++unchecked_ >= kMasksBetweenCounts));
+  const size_t entries = entries_.size();
   const EntryPointer entry = this->entry({machine_.get(), state});
-  CHIMERE_CHECK_OK(status_unlocked());
+  CHIMERE_CHECK_OK(status_unlocked(entries_.size() != entries));
   apply(*entry, true, mask);
   if (machine_->accepts(state)) set_end();
   return {};
@@ -151,16 +172,21 @@ Status Automaton::mask(State state, std::span<uint32_t> mask) {
 
 bool Automaton::unconstrained(State state) {
   const std::lock_guard lock(mutex_);
-  return state != kDead && status_unlocked().ok() && entry({machine_.get(), state})->everything;
+  return state != kDead && status_unlocked(false).ok() &&
+         entry({machine_.get(), state})->everything;
 }
 
 Status Automaton::status() {
   const std::lock_guard lock(mutex_);
-  return status_unlocked();
+  return status_unlocked(true);
 }
 
-Status Automaton::status_unlocked() {
-  if (machine_->memory() > kStateBytes) {
+Status Automaton::status_unlocked(bool all) {
+  if (all) {
+    unchecked_ = 0;
+    too_large_ = too_large_ || machine_->memory() + facts_.memory() > kStateBytes;
+  }
+  if (too_large_) {
     return out_of_memory(
         "The constraint of this request needs more memory than a constraint may take: its text has "
         "too many different states.");
@@ -170,7 +196,7 @@ Status Automaton::status_unlocked() {
 
 size_t Automaton::memory() {
   const std::lock_guard lock(mutex_);
-  return sizeof(*this) + machine_->memory() + entry_bytes_ + leaf_bytes_;
+  return sizeof(*this) + machine_->memory() + entry_bytes_ + leaf_bytes_ + facts_.memory();
 }
 
 size_t Automaton::Entry::memory() const {
@@ -365,7 +391,9 @@ void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask&
     add_tails(outer, leaf, group, after, position, entry);
     if (group.suffixes.tokens.empty() && !continued) continue;
     const ByteSet first = outer.machine->first_bytes(after);
-    walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
+    if (!group.suffixes.tokens.empty()) {
+      walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
+    }
     if (continued) walk(group.continuations, 0, {outer.machine, after}, first, entry.added);
   }
 }

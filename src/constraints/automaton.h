@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "constraints/flat_map.h"
 #include "constraints/hash.h"
 #include "constraints/leaf_mask.h"
 #include "constraints/machine.h"
@@ -30,11 +31,11 @@ class Automaton {
 
   const TokenTrie& trie() const { return *trie_; }
   State start();
-  /// The state after `bytes`; kDead if no text continues so.
+  /// The state after `bytes`, and its facts unless it is kDead: no text continues so.
+  State read(State state, std::string_view bytes, StateFacts& facts);
   State read(State state, std::string_view bytes);
-  bool accepts(State state);
-  /// Whether no text continues.
-  bool ends(State state);
+  /// Of a state that is not kDead.
+  StateFacts facts(State state);
   /// Bytes that follow in every text, at most `limit`. With `habitual`, where only white space
   /// or an escape leaves a choice: a space after a colon or comma if one may stand there, otherwise
   /// none; no escape.
@@ -88,7 +89,10 @@ class Automaton {
     }
   };
 
-  Status status_unlocked();
+  /// `all`: including the memory of the states, which takes a while to count.
+  Status status_unlocked(bool all);
+  StateFacts facts_unlocked(State state);
+  std::string forced_unlocked(State state, size_t limit, bool habitual);
   EntryPointer entry(Outer outer);
   Entry compute(Outer outer);
   static std::optional<Leaf> leaf_of(Outer outer);
@@ -134,6 +138,9 @@ class Automaton {
   size_t entry_bytes_ = 0;  ///< of both
   std::map<std::tuple<Machine*, State, uint32_t, bool>, std::shared_ptr<const LeafMask>> leaves_;
   size_t leaf_bytes_ = 0;
+  FlatMap<StateFacts> facts_;  ///< by state
+  bool too_large_ = false;     ///< the states have outgrown their memory
+  uint32_t unchecked_ = 0;     ///< masks since the states were last counted
   std::vector<Level> levels_;  ///< of the walks in progress
 };
 

@@ -12,6 +12,7 @@
 #include "constraints/reasoning_machine.h"
 #include "constraints/regex.h"
 #include "constraints/regex_machine.h"
+#include "constraints/regular_parts.h"
 #include "constraints/text_machine.h"
 #include "constraints/trigger_machine.h"
 
@@ -77,8 +78,11 @@ MachineResult machine_of_node(const Grammar::Node& node) {
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
   switch (node.kind) {
-    case Grammar::Kind::kJsonSchema:
-      return schema_machine(node.text);
+    case Grammar::Kind::kJsonSchema: {
+      MachineResult made = schema_machine(node.text);
+      if (!made.ok()) return at_place(node.place, std::move(made).error());
+      return made;
+    }
     case Grammar::Kind::kTextUntil:
       return as_machine(TextMachine::create({node.text}, {}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:

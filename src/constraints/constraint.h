@@ -149,6 +149,8 @@ class Matcher {
   friend class Constraint;
   explicit Matcher(std::shared_ptr<Automaton> automaton);
   State state() const { return states_.back(); }
+  /// Of the state, which is not kDead.
+  const StateFacts& facts();
   void fail(Status status);
 
   std::shared_ptr<Automaton> automaton_;
@@ -156,6 +158,10 @@ class Matcher {
   std::vector<uint32_t> mask_;
   State mask_state_ = kDead;  ///< that mask_ belongs to
   bool mask_valid_ = false;
+  StateFacts facts_;
+  State facts_state_ = kDead;  ///< that facts_ belongs to
+  bool unconstrained_ = false;
+  State unconstrained_state_ = kDead;  ///< that unconstrained_ belongs to
   Status status_;
 };
 

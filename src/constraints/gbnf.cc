@@ -47,6 +47,7 @@ class GbnfParser {
   void skip_space(bool lines);
   std::string_view name();
   int32_t rule(std::string_view name, size_t at);
+  size_t line_of(size_t at);
   Status rule_definition();
   Status part(std::vector<Group>& groups, bool& done);
   Result<Grammar::Id> literal();
@@ -63,6 +64,8 @@ class GbnfParser {
   Grammar grammar_;
   std::unordered_map<std::string_view, int32_t> rules_;
   std::vector<size_t> first_use_;  ///< by rule
+  size_t line_ = 1;                ///< of the byte `counted_`
+  size_t counted_ = 0;
 };
 
 Error GbnfParser::error_at(size_t at, const std::string& what) const {
@@ -106,6 +109,12 @@ int32_t GbnfParser::rule(std::string_view name, size_t at) {
   rules_.emplace(name, made);
   first_use_.push_back(at);
   return made;
+}
+
+/// The line of a byte; bytes are asked for in their order.
+size_t GbnfParser::line_of(size_t at) {
+  for (; counted_ < at; ++counted_) line_ += text_[counted_] == '\n' ? 1 : 0;
+  return line_;
 }
 
 Result<char32_t> GbnfParser::character() {
@@ -355,7 +364,7 @@ Status GbnfParser::rule_definition() {
   }
   std::vector<Group> groups(1);
   for (bool done = false; !done;) CHIMERE_CHECK_OK(part(groups, done));
-  grammar_.define(index, close(groups[0]));
+  grammar_.define(index, close(groups[0]), line_of(begin));
   return {};
 }
 

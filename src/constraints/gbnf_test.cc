@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "constraints/earley_machine.h"
 
@@ -84,6 +85,26 @@ TEST(Gbnf, RefusesAGrammarWithoutTexts) {
   const auto grammar = parse_gbnf("root ::= \"a\" root", kNoToken);
   ASSERT_TRUE(grammar.ok());
   EXPECT_FALSE(make_productions(*grammar, nullptr).ok());
+}
+
+TEST(Gbnf, NamesTheRuleThatIsTooLarge) {
+  const auto read = parse_gbnf("root ::= \"a\" | many\n\nmany ::= root", kNoToken);
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read->rules().size(), 2U);
+  EXPECT_EQ(read->rules()[0].line, 1U);
+  EXPECT_EQ(read->rules()[1].line, 3U);
+  // Each alternative takes positions of its own.
+  Grammar grammar;
+  const int32_t root = grammar.add_rule("root");
+  const int32_t many = grammar.add_rule("many");
+  grammar.define(root, grammar.choice({grammar.literal("a"), grammar.reference(many)}), 1);
+  const std::vector<Grammar::Id> parts(kMaxPositions / 2 + 1, grammar.reference(root));
+  grammar.define(many, grammar.choice(parts), 3);
+  grammar.set_root(grammar.reference(root));
+  const auto productions = make_productions(grammar, nullptr);
+  ASSERT_FALSE(productions.ok());
+  EXPECT_EQ(productions.error().message,
+            "Grammar, line 3, rule many: the grammar has more than 2000000 symbols up to here");
 }
 
 TEST(Gbnf, NestsGroupsDeeply) {

@@ -110,10 +110,22 @@ Grammar::Id Grammar::regex(std::string_view pattern) {
   return add(std::move(node));
 }
 
-Grammar::Id Grammar::json_schema(std::string_view schema) {
+Grammar::Id Grammar::json_schema(std::string_view schema, SchemaPlace place) {
   Node node;
   node.kind = Kind::kJsonSchema;
   node.text = schema;
+  node.place = std::move(place);
+  return add(std::move(node));
+}
+
+Grammar::Id Grammar::schema_text(std::string_view schema, std::string_view end, bool or_null,
+                                 SchemaPlace place) {
+  Node node;
+  node.kind = Kind::kSchemaText;
+  node.text = schema;
+  node.end = end;
+  node.value = or_null ? 1 : 0;
+  node.place = std::move(place);
   return add(std::move(node));
 }
 
@@ -133,6 +145,16 @@ Grammar::Id Grammar::any_text() {
 int32_t Grammar::add_rule(std::string name) {
   rules_.push_back({std::move(name), -1});
   return static_cast<int32_t>(rules_.size() - 1);
+}
+
+std::string Grammar::place_of(Id node) const {
+  // Nodes are made bottom-up: the body of a rule comes behind its parts.
+  const Rule* found = nullptr;
+  for (const Rule& rule : rules_) {
+    if (rule.body >= node && (found == nullptr || rule.body < found->body)) found = &rule;
+  }
+  if (found == nullptr || found->line == 0) return {};
+  return "Grammar, line " + std::to_string(found->line) + ", rule " + found->name + ": ";
 }
 
 Grammar::Id Grammar::reference(int32_t rule) {
@@ -156,6 +178,8 @@ std::string Grammar::key() const {
     append_field(key, static_cast<int64_t>(node.kind));
     append_field(key, static_cast<int64_t>(node.text.size()));
     key += node.text;
+    append_field(key, static_cast<int64_t>(node.end.size()));
+    key += node.end;
     if (node.kind == Kind::kBytes) key += node.bytes.to_string();
     for (const Range& range : node.ranges) {
       append_field(key, range.first);

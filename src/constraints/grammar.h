@@ -30,6 +30,7 @@ class Grammar {
     kRule,        ///< a reference
     kRegex,       ///< text: a pattern, matched as a whole
     kJsonSchema,  ///< text: a schema
+    kSchemaText,  ///< the same, of a string that is written as it is
     kTextUntil,   ///< text up to and with the first occurrence of `text`
     kText,        ///< any text
   };
@@ -38,9 +39,17 @@ class Grammar {
     char32_t last = 0;
     bool operator==(const Range&) const = default;
   };
+  /// Where a schema stands, for errors.
+  struct SchemaPlace {
+    std::string owner;    ///< "of the tool 'f'"; may be empty
+    std::string pointer;  ///< of what is the root of the schema's text, or its `nested`
+    std::string nested;   ///< pointer within the text
+  };
   struct Node {
     Kind kind = Kind::kSequence;
     std::string text;
+    std::string end;  ///< kSchemaText: does not occur in the text
+    SchemaPlace place;
     ByteSet bytes;
     std::vector<Range> ranges;
     std::vector<Id> parts;  ///< of sequences, choices and repeats (one)
@@ -50,7 +59,8 @@ class Grammar {
   };
   struct Rule {
     std::string name;
-    Id body = -1;  ///< -1: not defined
+    Id body = -1;     ///< -1: not defined
+    size_t line = 0;  ///< of its definition in the text that it was read from; 0: none
   };
 
   Id literal(std::string_view text);
@@ -66,7 +76,11 @@ class Grammar {
   /// A text that matches the ECMA-262 pattern as a whole.
   Id regex(std::string_view pattern);
   /// A JSON document that is valid under the schema.
-  Id json_schema(std::string_view schema);
+  Id json_schema(std::string_view schema, SchemaPlace place = {});
+  /// A string that is valid under the schema, written without quotes and escapes, in which `end`
+  /// does not occur. `or_null`: "null" stands for null, and is no string.
+  Id schema_text(std::string_view schema, std::string_view end, bool or_null,
+                 SchemaPlace place = {});
   /// Any text up to and including the first `end` (raw parameters up to a closing tag).
   Id text_until(std::string_view end);
   /// Any text.
@@ -74,9 +88,14 @@ class Grammar {
 
   /// A rule to be defined later; refer to it with reference().
   int32_t add_rule(std::string name);
-  void define(int32_t rule, Id body) { rules_[rule].body = body; }
+  void define(int32_t rule, Id body, size_t line = 0) {
+    rules_[rule].body = body;
+    rules_[rule].line = line;
+  }
   Id reference(int32_t rule);
   int32_t find_rule(std::string_view name) const;  ///< -1: none
+  /// "Grammar, line 3, rule x: ", the rule whose definition has the node; "" if it has no line.
+  std::string place_of(Id node) const;
 
   void set_root(Id root) { root_ = root; }
   Id root() const { return root_; }

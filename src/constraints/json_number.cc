@@ -8,11 +8,12 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "constraints/divisor.h"
+#include "constraints/hash.h"
+#include "constraints/interner.h"
 #include "constraints/lazy_rows.h"
 
 namespace chimere::constraints {
@@ -77,11 +78,21 @@ struct NumberMachine::Impl {
     int16_t power = 0;
     uint32_t remainders = 0;  ///< index of a list
     uint32_t excluded = 0;    ///< index of a list
-    auto key() const {
-      return std::tuple(kind, negative, fraction, lower, upper, integer_digits, fraction_digits,
-                        power_digits, digits, scale, low, high, power, remainders, excluded);
+    bool operator==(const Number&) const = default;
+  };
+  struct NumberHash {
+    uint64_t operator()(const Number& n) const {
+      const auto flags = static_cast<uint64_t>(n.kind) | uint64_t{n.negative} << 8 |
+                         uint64_t{n.fraction} << 9 | static_cast<uint64_t>(n.lower) << 10 |
+                         static_cast<uint64_t>(n.upper) << 12 | uint64_t{n.integer_digits} << 16 |
+                         uint64_t{n.fraction_digits} << 24 | uint64_t{n.power_digits} << 32 |
+                         uint64_t{n.digits} << 40;
+      const auto range = [](int16_t a, int16_t b) {
+        return uint64_t{static_cast<uint16_t>(a)} << 16 | static_cast<uint16_t>(b);
+      };
+      const uint64_t scales = range(n.scale, n.power) << 32 | range(n.low, n.high);
+      return combine(combine(flags, scales), uint64_t{n.remainders} << 32 | n.excluded);
     }
-    bool operator<(const Number& other) const { return key() < other.key(); }
   };
   /// Bounds of the magnitudes of one sign.
   struct Side {
@@ -121,8 +132,7 @@ struct NumberMachine::Impl {
   bool few_digits = false;        ///< only numbers that doubles tell apart
   std::vector<Divisor> divisors;  ///< those of multiple_of, then those of not_multiple_of
 
-  std::vector<Number> numbers;
-  std::map<Number, State> index;
+  Interner<Number, NumberHash> numbers;  ///< by state
   std::vector<Remainders> remainder_lists;
   std::map<Remainders, uint32_t> remainder_index;
   std::vector<Candidates> candidate_lists;
@@ -222,8 +232,7 @@ Status NumberMachine::Impl::compile(const NumberSet& wanted, const NumberFormat&
       divisors.push_back(std::move(divisor));
     }
   }
-  numbers.emplace_back();
-  index.emplace(Number(), kDead);
+  numbers.intern({});  // kDead
   live.push_back(0);
   Number first;
   first.kind = Kind::kBegin;
@@ -237,12 +246,9 @@ Status NumberMachine::Impl::compile(const NumberSet& wanted, const NumberFormat&
 
 State NumberMachine::Impl::intern(const Number& number) {
   if (number.kind == Kind::kNothing) return kDead;
-  const auto [it, added] = index.try_emplace(number, static_cast<State>(numbers.size()));
-  if (added) {
-    numbers.push_back(number);
-    live.push_back(-1);
-  }
-  return it->second;
+  const State state = numbers.intern(number);
+  if (state == live.size()) live.push_back(-1);
+  return state;
 }
 
 /// Takes a digit of the integer part or the fraction into all comparisons.

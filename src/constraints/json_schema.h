@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "constraints/machine.h"
+#include "constraints/regex.h"
 
 namespace chimere::constraints {
 
@@ -49,6 +50,10 @@ class JsonSchemaMachine : public Machine {
   /// this error; states created since are kDead.
   Status status() const override = 0;
 };
+
+/// The strings that are valid under the schema. `or_null`: with "null" exactly if null is valid.
+/// Errors: those of JsonSchemaMachine::create().
+Result<Regex> strings_of_schema(RegexArena& arena, std::string_view schema, bool or_null);
 
 }  // namespace chimere::constraints
 

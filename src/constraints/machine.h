@@ -19,6 +19,14 @@ using State = uint32_t;
 /// No text of the language begins with the bytes read so far.
 inline constexpr State kDead = 0;
 
+/// What is asked of a state after each token.
+struct StateFacts {
+  bool accepts = false;
+  bool ends = false;      ///< accepts, and no text continues
+  bool forced = false;    ///< every text continues with the same byte, and none ends
+  bool expected = false;  ///< the same but for white space and escapes (Matcher::expected())
+};
+
 using ByteSet = std::bitset<256>;
 
 /// A language of byte strings, as a deterministic automaton whose states are created when they are

@@ -10,7 +10,22 @@ Matcher::Matcher(std::shared_ptr<Automaton> automaton) : automaton_(std::move(au
   states_.push_back(automaton_->start());
 }
 
-bool Matcher::unconstrained() { return status_.ok() && automaton_->unconstrained(state()); }
+bool Matcher::unconstrained() {
+  if (!status_.ok()) return false;
+  if (unconstrained_state_ != state() || state() == kDead) {
+    unconstrained_ = automaton_->unconstrained(state());
+    unconstrained_state_ = state();
+  }
+  return unconstrained_;
+}
+
+const StateFacts& Matcher::facts() {
+  if (facts_state_ != state()) {
+    facts_ = automaton_->facts(state());
+    facts_state_ = state();
+  }
+  return facts_;
+}
 
 std::span<const uint32_t> Matcher::mask() {
   if (mask_valid_ && mask_state_ == state()) return mask_;
@@ -44,11 +59,12 @@ bool Matcher::accept(int32_t token) {
   }
   const std::string_view bytes = trie.bytes(token);
   if (bytes.empty() || !status_.ok()) return false;
-  const State after = automaton_->read(state(), bytes);
+  const State after = automaton_->read(state(), bytes, facts_);
   if (after == kDead) {
     fail(automaton_->status());
     return false;
   }
+  facts_state_ = after;
   states_.push_back(after);
   return true;
 }
@@ -58,19 +74,21 @@ void Matcher::rollback(int32_t tokens) {
   states_.resize(kept);
 }
 
-bool Matcher::complete() { return state() == kDead || automaton_->accepts(state()); }
+bool Matcher::complete() { return state() == kDead || facts().accepts; }
 
-bool Matcher::finished() {
-  return state() == kDead || !status_.ok() || (complete() && automaton_->ends(state()));
-}
+bool Matcher::finished() { return state() == kDead || !status_.ok() || facts().ends; }
 
 std::string Matcher::forced(size_t limit) {
+  if (state() == kDead || !facts().forced) return {};
   std::string text = automaton_->forced(state(), limit, false);
   if (!text.empty() && static_cast<uint8_t>(text[0]) == kTokenByte) text.clear();
   return text;
 }
 
-std::string Matcher::expected(size_t limit) { return automaton_->forced(state(), limit, true); }
+std::string Matcher::expected(size_t limit) {
+  if (state() == kDead || !facts().expected) return {};
+  return automaton_->forced(state(), limit, true);
+}
 
 size_t Matcher::settled(std::string_view bytes) { return automaton_->settled(state(), bytes); }
 

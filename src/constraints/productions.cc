@@ -242,7 +242,8 @@ Status ProductionBuilder::translate(Grammar::Id id) {
       return {};
   }
   if (out_.positions.size() > kMaxPositions) {
-    return unsupported("The grammar has more than " + std::to_string(kMaxPositions) + " symbols.");
+    return unsupported("the grammar has more than " + std::to_string(kMaxPositions) +
+                       " symbols up to here");
   }
   return {};
 }
@@ -351,8 +352,14 @@ Result<Productions> ProductionBuilder::build() {
   symbols_.resize(grammar_.nodes().size());
   out_.arena = std::make_unique<RegexArena>();
   CHIMERE_TRY(regular_, regular_parts(grammar_, *out_.arena));
+  const auto placed = [this](Grammar::Id id, Status status) {
+    if (status.ok()) return status;
+    Error error = std::move(status).error();
+    error.message.insert(0, grammar_.place_of(id));
+    return Status(std::move(error));
+  };
   for (Grammar::Id id = 0; id < static_cast<Grammar::Id>(symbols_.size()); ++id) {
-    CHIMERE_CHECK_OK(translate(id));
+    CHIMERE_CHECK_OK(placed(id, translate(id)));
   }
   for (size_t i = 0; i < grammar_.rules().size(); ++i) {
     const Grammar::Rule& rule = grammar_.rules()[i];
@@ -361,9 +368,11 @@ Result<Productions> ProductionBuilder::build() {
     const Grammar::Node& body = grammar_.nodes()[static_cast<size_t>(rule.body)];
     if (regular(rule.body)) continue;  // read where it is referred to
     if (body.kind == Grammar::Kind::kChoice) {
-      for (const Grammar::Id part : body.parts) CHIMERE_CHECK_OK(add_production(index, part));
+      for (const Grammar::Id part : body.parts) {
+        CHIMERE_CHECK_OK(placed(part, add_production(index, part)));
+      }
     } else {
-      CHIMERE_CHECK_OK(add_production(index, rule.body));
+      CHIMERE_CHECK_OK(placed(rule.body, add_production(index, rule.body)));
     }
   }
   if (grammar_.root() < 0) return invalid_argument("The grammar has no root.");

@@ -46,6 +46,8 @@ class RegexArena {
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
 
+  /// Whether an expression became too large: what was built since is meaningless.
+  bool exhausted() const;
   /// The empty language.
   Regex none() const { return 0; }
   /// The language of the empty text.

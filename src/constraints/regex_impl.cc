@@ -501,6 +501,8 @@ bool RegexArena::Impl::matches(Regex a, std::string_view utf8) {
   return nodes[a].nullable;
 }
 
+bool RegexArena::exhausted() const { return impl_->too_large; }
+
 RegexArena::RegexArena() : impl_(std::make_unique<Impl>()) {}
 RegexArena::~RegexArena() = default;
 

@@ -6,6 +6,7 @@
 // intersection with the complement. A group that contains assertions is written out once for each
 // of its alternatives.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,14 @@ class PatternCompiler {
   }
 
   Result<Regex> compile(bool search) {
+    CHIMERE_TRY(const Regex language, compile_root(search));
+    if (!arena_.exhausted()) return language;
+    return unsupported("the pattern is too large from character " +
+                       std::to_string(too_large_at_.value_or(0)) + " on");
+  }
+
+ private:
+  Result<Regex> compile_root(bool search) {
     const PatternNode& root = pattern_.nodes[pattern_.root];
     const Regex any = arena_.any();
     if (!root.asserts) {
@@ -47,7 +56,6 @@ class PatternCompiler {
     return sequence(Context(), std::move(parts));
   }
 
- private:
   /// A part of a sequence: a node or a finished language.
   struct Part {
     Regex language = 0;
@@ -67,7 +75,12 @@ class PatternCompiler {
 
   /// The language of a node without assertions.
   Regex plain(uint32_t id) {
-    const PatternNode& node = pattern_.nodes[id];
+    const Regex language = plain_node(pattern_.nodes[id]);
+    if (!too_large_at_ && arena_.exhausted()) too_large_at_ = pattern_.nodes[id].offset;
+    return language;
+  }
+
+  Regex plain_node(const PatternNode& node) {
     switch (node.kind) {
       case Kind::kSet:
         return arena_.characters(node.set);
@@ -134,7 +147,10 @@ class PatternCompiler {
   /// The language of parts that follow one another in a text that begins with them.
   Result<Regex> sequence(Context context, std::vector<Part> parts) {
     if (++sequences_ > kMaxSequences) {
-      return unsupported("too many groups with assertions in the pattern");
+      const auto first = std::ranges::find(parts, true, &Part::is_node);
+      const size_t offset = first == parts.end() ? 0 : pattern_.nodes[first->node].offset;
+      return unsupported("too many groups with assertions in the pattern, at character " +
+                         std::to_string(offset));
     }
     std::ranges::reverse(parts);  // the next part is at the back
     std::vector<Regex> read;
@@ -356,6 +372,7 @@ class PatternCompiler {
   CodePointSet word_;
   CodePointSet other_;
   int sequences_ = 0;
+  std::optional<size_t> too_large_at_;  ///< in characters
 };
 
 }  // namespace
@@ -373,7 +390,6 @@ Result<Regex> RegexArena::parse(std::string_view pattern, RegexSyntax syntax) {
   }
   CHIMERE_TRY(const Pattern tree, read_pattern(pattern));
   CHIMERE_TRY(const Regex language, PatternCompiler(*this, tree).compile(search));
-  if (impl_->too_large) return unsupported("the pattern is too large");
   impl_->parsed.emplace(std::move(key), language);
   return language;
 }

@@ -40,7 +40,7 @@ Result<std::vector<uint32_t>> decode_pattern(std::string_view pattern) {
     at += static_cast<size_t>(read.length);
     if (codes.size() > kMaxPattern) {
       return unsupported("a pattern may have at most " + std::to_string(kMaxPattern) +
-                         " characters");
+                         " characters; this one has more from byte " + std::to_string(at) + " on");
     }
   }
   return codes;

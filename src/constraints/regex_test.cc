@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "constraints/regex_machine.h"
 #include "text/utf8.h"
 
@@ -98,7 +99,7 @@ class PatternMaker {
 };
 
 TEST(Regex, AgreesWithStdRegexOnRandomPatterns) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -307,7 +308,7 @@ Both random_language(RegexArena& arena, std::mt19937& random, int depth) {
 }
 
 TEST(Regex, OperationsAgreeWithSetsOfTexts) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -403,6 +404,23 @@ TEST(RegexMachine, BytesOfCharacters) {
     }
     EXPECT_EQ(state, kDead);
   }
+}
+
+TEST(Regex, NamesTheCharacterWhereAPatternIsTooLarge) {
+  const auto error_of = [](std::string_view pattern) {
+    RegexArena arena;
+    const auto parsed = arena.parse(pattern, RegexSyntax::kEcma262Full);
+    return parsed.ok() ? "" : parsed.error().message;
+  };
+  EXPECT_EQ(error_of("ab(c{2000000000})"),
+            "a count above 1,000,000,000 at character 16 of the pattern is not supported");
+  EXPECT_EQ(error_of("a" + std::string(65'536, 'b')),
+            "a pattern may have at most 65536 characters; this one has more from byte 65537 on");
+  std::string many = "^";
+  for (int i = 0; i < 12; ++i) many += "(a$|b)";
+  EXPECT_TRUE(
+      error_of(many).starts_with("too many groups with assertions in the pattern, at character "))
+      << error_of(many);
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "constraints/code_points.h"
+#include "constraints/json_schema.h"
+#include "constraints/json_schema/node.h"
 #include "text/utf8.h"
 
 namespace chimere::constraints {
@@ -18,6 +22,8 @@ constexpr int kRegularPasses = 16;
 /// Counted repetitions of more than single characters are left to the grammar beyond this: the
 /// derivatives of nested counters are too many.
 constexpr int32_t kMaxRegularCount = 32;
+
+constexpr std::string_view kRoot = "the root";
 
 struct RegularPart {
   std::optional<Regex> language;
@@ -65,6 +71,16 @@ class RegularFinder {
       case Grammar::Kind::kRegex: {
         CHIMERE_TRY(const Regex language, arena_.parse(node.text, RegexSyntax::kEcma262Full));
         CHIMERE_CHECK_OK(arena_.prepare(language));
+        set(i, language, 1, static_cast<uint32_t>(node.text.size()));
+        return {};
+      }
+      case Grammar::Kind::kSchemaText: {
+        auto strings = strings_of_schema(arena_, node.text, node.value != 0);
+        if (!strings.ok()) return at_place(node.place, std::move(strings).error());
+        const Regex end[] = {arena_.any(), arena_.literal(node.end), arena_.any()};
+        const Regex language = arena_.intersect(*strings, arena_.complement(arena_.concat(end)));
+        const Status prepared = arena_.prepare(language);
+        if (!prepared.ok()) return at_place(node.place, prepared.error());
         set(i, language, 1, static_cast<uint32_t>(node.text.size()));
         return {};
       }
@@ -121,6 +137,28 @@ class RegularFinder {
 };
 
 }  // namespace
+
+Error at_place(const Grammar::SchemaPlace& place, Error error) {
+  if (place.owner.empty() && place.pointer.empty()) return error;
+  std::string_view rest = error.message;
+  std::string pointer = place.pointer;
+  if (rest.starts_with(json_schema::kErrorPlace)) {
+    rest.remove_prefix(json_schema::kErrorPlace.size());
+    if (rest.starts_with(kRoot)) {
+      rest.remove_prefix(kRoot.size() + 2);
+    } else {
+      const size_t end = rest.find("\": ");
+      std::string_view within = rest.substr(1, end - 1);
+      if (within.starts_with(place.nested)) within.remove_prefix(place.nested.size());
+      pointer += within;
+      rest.remove_prefix(end + 3);
+    }
+  }
+  error.message = "JSON schema" + (place.owner.empty() ? "" : " " + place.owner) + ", at " +
+                  (pointer.empty() ? std::string(kRoot) : "\"" + pointer + "\"") + ": " +
+                  std::string(rest);
+  return error;
+}
 
 Result<std::vector<std::optional<Regex>>> regular_parts(const Grammar& grammar, RegexArena& arena) {
   return RegularFinder(grammar, arena).find();

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "constraints/json_schema/node.h"
+#include "constraints/json_schema/uri.h"
+#include "constraints/regular_parts.h"
 #include "text/tool_values.h"
 
 namespace chimere::constraints {
@@ -19,6 +22,9 @@ using Id = Grammar::Id;
 constexpr std::string_view kAnyObject = R"({"type":"object"})";
 constexpr std::string_view kNoParameters =
     R"({"type":"object","properties":{},"additionalProperties":false})";
+
+/// llguidance's options, which hold for the whole schema.
+constexpr const char* kGuidance = "x-guidance";
 
 /// Deepest nesting of a tool's schema; more than a chat template can show.
 constexpr int kMostNesting = 200;
@@ -40,16 +46,6 @@ int nesting(std::string_view json) {
     }
   }
   return most;
-}
-
-/// Escapes what has a meaning in a pattern.
-std::string pattern_literal(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::string_view("\\^$.*+?()[]{}|/").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 class ToolGrammar {
@@ -142,29 +138,32 @@ class ToolGrammar {
     return grammar_.repeat(letter, 9, 9);
   }
 
-  static Error of_tool(const CallableTool& tool, Error::Code code, const std::string& what) {
-    return {code, "The parameters of the tool '" + tool.name + "' " + what};
+  static Error at_keyword(const CallableTool& tool, Error::Code code, std::string_view keyword,
+                          const std::string& sentence) {
+    const std::string pointer = "/" + json_schema::escape_pointer_token(keyword);
+    return at_place(place_of(tool), {code, json_schema::error_place(pointer) + sentence});
   }
 
   Result<Id> arguments_of(const CallableTool& tool, bool checked) {
-    if (nesting(tool.parameters) > kMostNesting) {
-      return of_tool(tool, Error::Code::kInvalidArgument, "are nested too deeply.");
-    }
+    const auto invalid = [&](const char* sentence) {
+      return at_place(place_of(tool), invalid_argument(json_schema::error_place("") + sentence));
+    };
+    if (nesting(tool.parameters) > kMostNesting) return invalid("the schema is nested too deeply");
     ToolJson schema =
         ToolJson::parse(tool.parameters.empty() ? kNoParameters : std::string_view(tool.parameters),
                         nullptr, false);
-    if (!schema.is_object()) {
-      return of_tool(tool, Error::Code::kInvalidArgument, "must be an object, a JSON Schema.");
-    }
+    if (!schema.is_object()) return invalid("the parameters must be an object, a JSON Schema");
     const auto type = schema.find("type");
     if (type == schema.end()) {
       schema["type"] = "object";
     } else if (*type != "object") {
-      return of_tool(tool, Error::Code::kInvalidArgument, "must have the type object.");
+      return at_keyword(tool, Error::Code::kInvalidArgument, "type", "the type must be object");
     }
     close_properties(schema);
     const bool fields = format_.style == Style::kTagged || format_.style == Style::kPython;
-    if (!fields) return grammar_.json_schema(checked ? schema_text(schema) : kAnyObject);
+    if (!fields) {
+      return grammar_.json_schema(checked ? schema_text(schema) : kAnyObject, place_of(tool));
+    }
     return checked ? checked_fields(tool, schema) : free_fields(tool, schema);
   }
 
@@ -195,12 +194,18 @@ class ToolGrammar {
     return schema.dump(-1, ' ', false, ToolJson::error_handler_t::replace);
   }
 
-  /// A schema of a parameter as a document of its own.
-  static std::string part_of(const ToolJson& root, const ToolJson& part) {
+  static Grammar::SchemaPlace place_of(const CallableTool& tool) {
+    return {"of the tool '" + tool.name + "'", "", ""};
+  }
+
+  /// A schema of a parameter as a document of its own, which begins at `place`.
+  static std::string part_of(const ToolJson& root, const ToolJson& part,
+                             Grammar::SchemaPlace& place) {
     std::string text = schema_text(part);
-    if (text.find("$ref") == std::string::npos) return text;
+    if (text.find("$ref") == std::string::npos && !root.contains(kGuidance)) return text;
+    place.nested = "/allOf/0";
     std::string out = "{";
-    for (const char* name : {"$schema", "$defs", "definitions"}) {
+    for (const char* name : {"$schema", "$defs", "definitions", kGuidance}) {
       const auto member = root.find(name);
       if (member == root.end()) continue;
       out += text::json_quoted(name) + ":" + schema_text(*member) + ",";
@@ -209,42 +214,20 @@ class ToolGrammar {
   }
 
   /// A parameter's value and the text that closes it.
-  Id value(const ToolJson& root, const ToolJson& schema, text::ParameterKind kind) {
+  Id value(const ToolJson& root, const ToolJson& schema, text::ParameterKind kind,
+           Grammar::SchemaPlace place) {
     const std::string_view close = format_.parameter_close;
-    if (format_.style == Style::kPython) return grammar_.json_schema(part_of(root, schema));
+    const std::string part = part_of(root, schema, place);
+    if (format_.style == Style::kPython) return grammar_.json_schema(part, std::move(place));
     const bool text =
         kind == text::ParameterKind::kText || kind == text::ParameterKind::kTextOrNull;
     if (!text) {
-      return grammar_.sequence({grammar_.json_schema(part_of(root, schema)), fixed(close)});
+      return grammar_.sequence({grammar_.json_schema(part, std::move(place)), fixed(close)});
     }
-    if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) {
-      std::vector<Id> choices;
-      for (const ToolJson& choice : *list) {
-        choices.push_back(
-            grammar_.literal(choice.is_string() ? choice.get<std::string>() : "null"));
-      }
-      return grammar_.sequence({grammar_.choice(std::move(choices)), fixed(close)});
-    }
-    if (const auto one = schema.find("const"); one != schema.end() && one->is_string()) {
-      return grammar_.sequence({grammar_.literal(one->get<std::string>()), fixed(close)});
-    }
-    const auto count = [&](const char* name, int64_t otherwise) {
-      const auto member = schema.find(name);
-      return member != schema.end() && member->is_number_unsigned() ? member->get<int64_t>()
-                                                                    : otherwise;
-    };
-    const auto pattern = schema.find("pattern");
-    const int64_t min = count("minLength", 0);
-    const int64_t max = count("maxLength", -1);
-    const bool any = pattern == schema.end() && min == 0 && max < 0;
-    if (any && control(stripped(close)) < 0) return grammar_.text_until(close);
-    std::string text_pattern = "(?![\\s\\S]*" + pattern_literal(close) + ")";
-    if (pattern != schema.end() && pattern->is_string()) {
-      text_pattern += "(?=[\\s\\S]*(?:" + pattern->get<std::string>() + "))";
-    }
-    text_pattern +=
-        "[\\s\\S]{" + std::to_string(min) + "," + (max < 0 ? "" : std::to_string(max)) + "}";
-    return grammar_.sequence({grammar_.regex(text_pattern), fixed(close)});
+    if (is_free(schema) && control(stripped(close)) < 0) return grammar_.text_until(close);
+    const bool or_null = kind == text::ParameterKind::kTextOrNull;
+    return grammar_.sequence(
+        {grammar_.schema_text(part, close, or_null, std::move(place)), fixed(close)});
   }
 
   static std::string_view stripped(std::string_view text) {
@@ -252,12 +235,13 @@ class ToolGrammar {
     return text;
   }
 
-  /// Schemas whose strings are found behind $ref, anyOf or allOf are not read here.
-  static bool direct(const ToolJson& schema) {
-    if (!schema.is_object()) return false;
-    constexpr auto kIndirect =
-        std::to_array<const char*>({"$ref", "anyOf", "oneOf", "allOf", "not", "if", "$dynamicRef"});
-    return std::ranges::none_of(kIndirect, [&](const char* w) { return schema.contains(w); });
+  /// Whether a schema says nothing of a string but that it is one.
+  static bool is_free(const ToolJson& schema) {
+    constexpr auto kNothing = std::to_array<std::string_view>(
+        {"type", "title", "description", "default", "examples", "$comment"});
+    return std::ranges::all_of(schema.items(), [&](const auto& member) {
+      return std::ranges::find(kNothing, member.key()) != kNothing.end();
+    });
   }
 
   Id parameter(const std::string& key, Id value) {
@@ -272,13 +256,12 @@ class ToolGrammar {
   Result<Id> checked_fields(const CallableTool& tool, const ToolJson& schema) {
     constexpr auto kRead = std::to_array<std::string_view>(
         {"type", "properties", "required", "additionalProperties", "title", "description", "$defs",
-         "definitions", "$schema", "$id", "$comment", "examples", "default"});
+         "definitions", "$schema", "$id", "$comment", "examples", "default", kGuidance});
     for (const auto& [word, ignored] : schema.items()) {
       if (std::ranges::find(kRead, word) != kRead.end()) continue;
-      return of_tool(tool, Error::Code::kUnsupported,
-                     "have the keyword '" + word +
-                         "' at #/, which is not supported for a model that writes tagged "
-                         "parameters.");
+      return at_keyword(tool, Error::Code::kUnsupported, word,
+                        "the keyword is not supported beside the parameters of a model that "
+                        "writes them one by one");
     }
     static const ToolJson none = ToolJson::object();
     const auto member = schema.find("properties");
@@ -296,27 +279,20 @@ class ToolGrammar {
     };
     std::vector<Parameter> parameters;
     if (!properties.is_object()) {
-      return of_tool(tool, Error::Code::kInvalidArgument, "have 'properties' that are no object.");
+      return at_keyword(tool, Error::Code::kInvalidArgument, "properties",
+                        "\"properties\" must be an object");
     }
     for (const auto& [key, part] : properties.items()) {
-      const text::ParameterKind kind = kinds.kind(key);
-      const bool text =
-          kind == text::ParameterKind::kText || kind == text::ParameterKind::kTextOrNull;
-      if (text && !direct(part) && format_.style == Style::kTagged && indirect_limits(part)) {
-        return of_tool(
-            tool, Error::Code::kUnsupported,
-            "limit the text '" + key +
-                "' by more than enum, const, pattern, minLength "
-                "and maxLength of its own, which is not supported for a model that writes "
-                "tagged parameters.");
-      }
       const auto needed = std::ranges::find(required, key);
-      parameters.push_back({parameter(key, value(schema, part, kind)), needed != required.end()});
+      Grammar::SchemaPlace place = place_of(tool);
+      place.pointer = "/properties/" + json_schema::escape_pointer_token(key);
+      const Id made = value(schema, part, kinds.kind(key), std::move(place));
+      parameters.push_back({parameter(key, made), needed != required.end()});
       if (needed != required.end()) required.erase(needed);
     }
     if (!required.empty()) {
-      return of_tool(tool, Error::Code::kUnsupported,
-                     "require '" + required.front() + "', which is not among the properties.");
+      return at_keyword(tool, Error::Code::kUnsupported, "required",
+                        "\"" + required.front() + "\" is not among the properties");
     }
     if (format_.style != Style::kPython) {
       std::vector<Id> parts;
@@ -341,16 +317,6 @@ class ToolGrammar {
       later = needed ? behind : grammar_.choice({behind, rest});
     }
     return first;
-  }
-
-  /// Whether a text has limits behind $ref, anyOf and their like.
-  static bool indirect_limits(const ToolJson& part) {
-    const std::string text = schema_text(part);
-    constexpr auto kLimits =
-        std::to_array<const char*>({"\"enum\"", "\"const\"", "\"pattern\"", "\"minLength\"",
-                                    "\"maxLength\"", "\"$ref\"", "\"not\"", "\"if\""});
-    return std::ranges::any_of(kLimits,
-                               [&](const char* w) { return text.find(w) != std::string::npos; });
   }
 
   /// Known parameters in any order, with any values of their kinds.
@@ -384,8 +350,8 @@ class ToolGrammar {
   Id free_value(text::ParameterKind kind) {
     static const ToolJson any = ToolJson::object();
     const bool text = kind != text::ParameterKind::kJson;
-    if (format_.style == Style::kPython || !text) return value(any, any, kind);
-    return value(any, any, text::ParameterKind::kText);
+    if (format_.style == Style::kPython || !text) return value(any, any, kind, {});
+    return value(any, any, text::ParameterKind::kText, {});
   }
 
   const Format& format_;

@@ -314,8 +314,78 @@ TEST(ToolCallsConstraint, SchemasThatItRefuses) {
   }
   EXPECT_EQ(refused("<function=", R"({"anyOf": []})"), "unsupported");
   EXPECT_EQ(refused("<function=", R"({"required": ["a"]})"), "unsupported");
-  EXPECT_EQ(refused("<function=", R"({"properties": {"a": {"anyOf": [{"enum": ["x"]}]}}})"),
-            "unsupported");
+}
+
+/// Every refusal names the tool and the place in its schema, in each style of formats.
+TEST(ToolCallsConstraint, RefusalsHaveAPointer) {
+  const TestTokenizer tokenizer = call_tokenizer();
+  const auto trie = TokenTrie::create(tokenizer);
+  const auto refusal = [&](const char* word, const std::string& parameters) {
+    ToolCallsSpec spec;
+    spec.tools = {{"f", parameters, true}};
+    const auto made = tool_calls_constraint(text::written_tool_format(word), spec, tokenizer);
+    if (!made.ok()) return made.error().message;
+    const auto compiled = Constraint::compile(*made, trie);
+    return compiled.ok() ? std::string("accepted") : compiled.error().message;
+  };
+  const auto at = [](const std::string& pointer) {
+    return "JSON schema of the tool 'f', at \"" + pointer + "\": ";
+  };
+  for (const char* word : {"<tool_call>", "<function=", "<|tool_list_start|>"}) {
+    const auto starts = [&](const std::string& parameters, const std::string& pointer) {
+      const std::string message = refusal(word, parameters);
+      EXPECT_TRUE(message.starts_with(at(pointer))) << word << ": " << message;
+    };
+    starts(R"({"type": "array"})", "/type");
+    starts(R"({"properties": {"a": {"type": "string", "pattern": "("}}})", "/properties/a/pattern");
+    starts(R"({"properties": {"a": {"type": "string", "format": "idn-email"}}})",
+           "/properties/a/format");
+    starts(R"({"properties": {"a": {"type": "integer", "minimum": "x"}}})",
+           "/properties/a/minimum");
+    starts(R"({"properties": {"a": {"type": "string", "allOf": [{"$ref": "http://x/y"}]}}})",
+           "/properties/a/allOf/0/$ref");
+  }
+  EXPECT_TRUE(refusal("<function=", R"({"anyOf": [{}]})").starts_with(at("/anyOf")));
+  EXPECT_TRUE(refusal("<function=", R"({"required": ["a"]})").starts_with(at("/required")));
+}
+
+/// All keywords of a string hold for what stands between tags.
+TEST(ToolCallsConstraint, TaggedTextIsValidUnderItsSchema) {
+  const TestTokenizer tokenizer = call_tokenizer();
+  ToolCallsSpec spec;
+  spec.tools = {{"f", R"({"type": "object", "properties": {
+      "date": {"type": "string", "format": "date"},
+      "word": {"anyOf": [{"enum": ["ab", "c"]}, {"type": "string", "minLength": 4}]},
+      "code": {"$ref": "#/$defs/code"},
+      "unit": {"type": "string", "not": {"enum": ["m"]}, "maxLength": 2},
+      "note": {"type": ["string", "null"], "maxLength": 5},
+      "name": {"type": ["string", "null"], "enum": ["x", "y"]}},
+      "$defs": {"code": {"type": "string", "pattern": "^[0-9]+$", "maxLength": 3}}})",
+                 true}};
+  spec.choice = Choice::kRequired;
+  const auto made = tool_calls_constraint(text::written_tool_format("<function="), spec, tokenizer);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto allows = [&](const std::string& key, const std::string& value) {
+    return call_allowed(*made, tokenizer,
+                        "<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+                            "\n</parameter>\n</function>\n</tool_call>");
+  };
+  EXPECT_TRUE(allows("date", "2024-02-29"));
+  EXPECT_FALSE(allows("date", "2023-02-29"));
+  EXPECT_FALSE(allows("date", "today"));
+  EXPECT_TRUE(allows("word", "ab"));
+  EXPECT_TRUE(allows("word", "abcd"));
+  EXPECT_FALSE(allows("word", "abc"));
+  EXPECT_TRUE(allows("code", "123"));
+  EXPECT_FALSE(allows("code", "1234"));
+  EXPECT_FALSE(allows("code", "12a"));
+  EXPECT_TRUE(allows("unit", "km"));
+  EXPECT_FALSE(allows("unit", "m"));
+  EXPECT_TRUE(allows("note", "null"));
+  EXPECT_TRUE(allows("note", "short"));
+  EXPECT_FALSE(allows("note", "longer"));
+  EXPECT_TRUE(allows("name", "x"));
+  EXPECT_FALSE(allows("name", "null"));
 }
 
 }  // namespace

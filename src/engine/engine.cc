@@ -35,7 +35,7 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
 Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                                                const text::Tokenizer& tokenizer,
                                                const EngineOptions& options) {
-  if (model.pooling() != model::Pooling::kNone) {
+  if (model.embeds()) {
     return unsupported(
         "This model computes embeddings and generates no text; use `chimere embed`, or pass it to "
         "the server as --embedding-model.");
@@ -92,7 +92,17 @@ Status Engine::check(const Request& request) const {
         "A generation needs at least one token (or -1: no limit), but max-tokens is " +
         std::to_string(request.max_tokens) + ".");
   }
+  if (request.min_tokens > 0 && request.constraint != nullptr) {
+    return unsupported(
+        "A minimum number of tokens cannot be combined with a form of the output; omit one.");
+  }
   CHIMERE_CHECK_OK(check_tokens(request.prompt, "prompt"));
+  for (const kernels::AdapterUse& use : request.adapters.uses) {
+    if (!model_.has_adapter(use.adapter)) {
+      return invalid_argument("The model has no adapter of number " + std::to_string(use.adapter) +
+                              ".");
+    }
+  }
   const bool pausable = !request.thinking && request.sampling.mirostat != 2;
   if ((request.keep_state || request.continuation) && !pausable) {
     return unsupported(
@@ -155,9 +165,10 @@ void Engine::cancel_all() {
   warmups_.clear();
 }
 
-void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens) {
+void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens,
+                    std::optional<std::string> shared_cache, RequestAdapters adapters) {
   if (static_cast<int64_t>(tokens.size()) < options_.context) {
-    warmups_.add(owner, std::move(tokens));
+    warmups_.add(owner, std::move(tokens), std::move(shared_cache), std::move(adapters));
   }
 }
 

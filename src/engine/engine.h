@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -111,9 +112,11 @@ class Engine {
 
   /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
   /// of `tokens` that every longer prompt can continue from. The newest warm-up runs first.
-  /// `owner` as Request::owner. No effect without a prefix cache, or if the context cannot hold the
-  /// tokens.
-  void warmup(const std::string& owner, std::vector<int32_t> tokens);
+  /// `owner`, `shared_cache` and `adapters` as in Request. No effect without a prefix cache, or if
+  /// the context cannot hold the tokens.
+  void warmup(const std::string& owner, std::vector<int32_t> tokens,
+              std::optional<std::string> shared_cache = std::nullopt,
+              RequestAdapters adapters = {});
 
   /// Computes one step or, if no request needs one, a part of a prefix-cache warm-up. False if no
   /// work is left; the prefix cache may still have background work (it calls

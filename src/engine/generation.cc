@@ -177,6 +177,7 @@ void Generation::prompt_rows(int64_t rows, model::SequenceRows& out) {
     from = end;
   }
   out.revocable = false;
+  out.adapters = request_.adapters.uses;
   out.logits_of.clear();
   if (position_ + rows == prompt_size()) out.logits_of.push_back(static_cast<int32_t>(rows - 1));
   want_partial_logits(out);
@@ -192,6 +193,7 @@ void Generation::decode_rows(model::SequenceRows& out) {
     out.tokens.insert(out.tokens.end(), drafts.begin(), drafts.end());
   }
   out.revocable = out.tokens.size() > 1;
+  out.adapters = request_.adapters.uses;
   out.logits_of.resize(out.tokens.size());
   std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
   want_partial_logits(out);
@@ -283,8 +285,25 @@ bool Generation::ends_generation(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
+/// All tokens but those that end a generation.
+kernels::TokenMask Generation::continuing_tokens() {
+  if (continuing_.empty()) {
+    continuing_.assign(static_cast<size_t>(vocabulary_ + 31) / 32, ~0U);
+    for (int32_t token = 0; token < vocabulary_; ++token) {
+      if (ends_generation(token)) continuing_[token / 32] &= ~(1U << (token % 32));
+    }
+  }
+  return continuing_;
+}
+
 Result<sampling::Sampled> Generation::sample(LogitRow& row) {
-  if (!constraint_) return sample_any(row);
+  if (!constraint_) {
+    const size_t before = outcome_.tokens.size() + choices_.size();
+    if (before < static_cast<size_t>(std::max(0, request_.min_tokens))) {
+      row.restrict_to(continuing_tokens());
+    }
+    return sample_any(row);
+  }
   const bool unconstrained = constraint_->unconstrained();
   if (!unconstrained) {
     CHIMERE_TRY(const kernels::TokenMask allowed, constraint_->allowed());
@@ -374,10 +393,10 @@ Generation::KeptRows Generation::kept_rows(int64_t prompt_rows) const {
 }
 
 int32_t Generation::accept() {
-  if (drafts_) commit_drafts();
+  const int32_t accepted_drafts = drafts_ ? commit_drafts() : 0;
   int32_t added = 0;
   for (Choice& choice : choices_) {
-    accept(std::move(choice));
+    accept(std::move(choice), added < accepted_drafts);
     ++added;
     if (finished_) break;
   }
@@ -385,7 +404,7 @@ int32_t Generation::accept() {
   return added;
 }
 
-void Generation::commit_drafts() {
+int32_t Generation::commit_drafts() {
   const std::span<const int32_t> drafts = drafts_->drafts();
   const auto is_draft = [&](size_t i) {
     return i < drafts.size() && choices_[i].sampled.ok() && choices_[i].sampled->id == drafts[i];
@@ -395,13 +414,14 @@ void Generation::commit_drafts() {
   // All sampled tokens but the last equal their drafts; if the last one does too, it ends the
   // generation.
   drafts_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
-  if (state_->pending_rows() == 0) return;
+  if (state_->pending_rows() == 0) return static_cast<int32_t>(accepted);
   const auto rows = static_cast<int32_t>(choices_.size());
   (void)state_->commit(rows);  // cannot fail: at most as many as are pending
   decoded_ += rows - 1;
+  return static_cast<int32_t>(accepted);
 }
 
-void Generation::accept(Choice choice) {
+void Generation::accept(Choice choice, bool from_draft) {
   Result<sampling::Sampled>& sampled = choice.sampled;
   if (!sampled.ok()) return finish(FinishReason::kError, std::move(sampled).error());
   if (outcome_.tokens.empty()) first_token_ = Clock::now();
@@ -418,7 +438,8 @@ void Generation::accept(Choice choice) {
     stops_.push(text, outcome_.text);
   }
   if (request_.on_token) {
-    request_.on_token({outcome_.tokens.back(), std::string_view(outcome_.text).substr(shown)});
+    request_.on_token(
+        {outcome_.tokens.back(), std::string_view(outcome_.text).substr(shown), from_draft});
   }
 
   if (ends || stops_.matched()) return finish(FinishReason::kStop);
@@ -443,6 +464,7 @@ void Generation::finish(FinishReason reason, Error error) {
   stops_.push(decoder_.finish(), outcome_.text_tail);
   outcome_.text_tail += stops_.finish();
   outcome_.text += outcome_.text_tail;
+  outcome_.stop = stops_.match();
   if (!outcome_.tokens.empty()) {
     outcome_.prompt_seconds = seconds(first_token_ - started_);
     outcome_.decode_seconds = seconds(Clock::now() - first_token_);

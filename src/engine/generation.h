@@ -160,13 +160,15 @@ class Generation {
                                            const ReadLogits& read_logits);
   /// Records the token of the next row. False if no further row is to be sampled.
   bool choose(Result<sampling::Sampled> sampled);
-  void accept(Choice choice);
-  void commit_drafts();
+  void accept(Choice choice, bool from_draft);
+  /// Returns how many drafts were accepted.
+  int32_t commit_drafts();
   /// The most drafts that can be of use.
   int32_t max_drafts() const;
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;
+  kernels::TokenMask continuing_tokens();
   /// What a token adds to the text of the generation.
   std::string text_bytes(int32_t token) const;
 
@@ -200,6 +202,7 @@ class Generation {
   int32_t tokens_launched_ = 0;                 ///< that the steps in flight sample
 
   text::StreamDecoder decoder_;
+  std::vector<uint32_t> continuing_;  ///< empty: not needed yet
   StopMatcher stops_;
   Outcome outcome_;
   FinishReason reason_ = FinishReason::kError;

@@ -21,7 +21,7 @@ void OutputConstraint::reserve(size_t tokens) {
   tokens_.reserve(tokens);
 }
 
-bool OutputConstraint::unconstrained() { return matcher_.unconstrained(); }
+bool OutputConstraint::unconstrained() { return !certain() && matcher_.unconstrained(); }
 
 Result<kernels::TokenMask> OutputConstraint::allowed() {
   if (next_certain_ < certain_.size()) {
@@ -66,7 +66,6 @@ bool OutputConstraint::finished() { return matcher_.finished(); }
 
 std::span<const int32_t> OutputConstraint::expected(int32_t most) {
   expected_.clear();
-  if (matcher_.unconstrained()) return expected_;
   const std::string text = matcher_.expected(constraints::kForcedBytes);
   if (!text.empty()) {
     expected_ = constraints::canonical_tokens(matcher_, tokenizer_, tokens_, text,
@@ -106,7 +105,6 @@ bool OutputConstraint::advance(int32_t token) {
 void OutputConstraint::find_certain() {
   certain_.clear();
   next_certain_ = 0;
-  if (matcher_.unconstrained()) return;
   const std::string text = matcher_.forced(constraints::kForcedBytes);
   if (text.empty()) return;
   certain_ =

@@ -37,6 +37,8 @@ class OutputConstraint {
   Result<bool> accept(int32_t token);
   /// The next token is certain: allowed() has no other.
   bool certain() const { return next_certain_ < certain_.size(); }
+  /// The number of tokens that are certain from here on, as far as it is known.
+  int32_t certain_tokens() const { return static_cast<int32_t>(certain_.size() - next_certain_); }
   /// Nothing but the end of the generation may follow.
   bool finished();
   /// Up to `most` tokens that are certain or likely to come next. Valid until the next call.

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "constraints/constraint.h"
+#include "engine/adapter_set.h"
 #include "engine/cache_tier.h"
 #include "engine/speculation/speculation.h"
 #include "engine/thinking.h"
@@ -51,6 +52,7 @@ struct TokenEvent {
   /// stop string. It may lag behind the token; the rest comes with later tokens or in
   /// Outcome::text_tail.
   std::string_view text;
+  bool from_draft = false;  ///< a drafter had proposed the token
 };
 
 struct Outcome {
@@ -58,6 +60,7 @@ struct Outcome {
   Error error;
   std::string text;       ///< the whole generation, up to the stop string (exclusive)
   std::string text_tail;  ///< the end of `text` that no TokenEvent has carried
+  std::string stop;       ///< the stop string that ended it; empty: none did
   /// Every sampled token, including the one that ended the generation.
   std::vector<sampling::Sampled> tokens;
   /// With Request::keep_prefix: the longest part of the prompt that any longer prompt can continue
@@ -82,13 +85,19 @@ struct Request {
   /// Scope of the prefix cache shared by all requests with the same name here, whatever their
   /// owner. Absent: the scope is the owner's.
   std::optional<std::string> shared_cache;
+  /// Adapters of the model that compute the prompt and the generation. `prefix` and `continuation`
+  /// are of the same ones.
+  RequestAdapters adapters;
   bool use_cache = true;  ///< look the prompt up in the prefix cache and store its states there
   /// With the prefix cache: warm it up with prompt and generation while the engine is idle. False
   /// if the caller knows better what the next prompt begins with (Engine::warmup()).
   bool warmup = true;
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
-  int32_t max_tokens = -1;           ///< -1: until the generation ends or the context is full
+  int32_t max_tokens = -1;  ///< -1: until the generation ends or the context is full
+  /// Until so many tokens are generated, the tokenizer's end-of-generation tokens and `stop_tokens`
+  /// are not sampled. Stop strings still end the generation. Not with a constraint.
+  int32_t min_tokens = 0;
   std::vector<std::string> stop;     ///< stop strings
   std::vector<int32_t> stop_tokens;  ///< in addition to the tokenizer's end-of-generation tokens
   /// Control tokens whose text is part of the generation's text; sorted. That of others is not.
@@ -110,9 +119,11 @@ struct Request {
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty; must not block
   std::function<void(Outcome)> on_finish;           ///< may be empty; called exactly once, last
 
-  /// The scope in the prefix cache; owner scopes and shared scopes are disjoint.
+  /// The scope in the prefix cache; owner scopes, shared scopes and those of different adapters are
+  /// disjoint.
   std::string cache_scope() const {
-    return shared_cache ? "shared:" + *shared_cache : "owner:" + owner;
+    const std::string scope = shared_cache ? "shared:" + *shared_cache : "owner:" + owner;
+    return adapters.key.empty() ? scope : "lora:" + adapters.key + ":" + scope;
   }
 };
 

@@ -43,6 +43,8 @@ struct EngineService::Impl {
   struct WarmUps {
     std::string owner;
     std::vector<std::vector<int32_t>> prefixes;
+    std::optional<std::string> shared_cache;
+    RequestAdapters adapters;
   };
 
   Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
@@ -204,7 +206,9 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
   for (WarmUps& w : warm) {
     // The engine runs the newest warm-up first.
-    for (size_t i = w.prefixes.size(); i-- > 0;) engine->warmup(w.owner, std::move(w.prefixes[i]));
+    for (size_t i = w.prefixes.size(); i-- > 0;) {
+      engine->warmup(w.owner, std::move(w.prefixes[i]), w.shared_cache, w.adapters);
+    }
   }
   for (const RequestId id : gone) engine->cancel(id);
   if (all) engine->cancel_all();
@@ -291,11 +295,13 @@ Status EngineService::use_model(const std::function<Status()>& use) {
 
 bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }
 
-void EngineService::warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes) {
+void EngineService::warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes,
+                           std::optional<std::string> shared_cache, RequestAdapters adapters) {
   if (impl_->cache == nullptr || prefixes.empty()) return;
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->closed) return;
-  impl_->warmups.push_back({owner, std::move(prefixes)});
+  impl_->warmups.push_back(
+      {owner, std::move(prefixes), std::move(shared_cache), std::move(adapters)});
   impl_->notify();
 }
 

@@ -25,6 +25,7 @@ void StopMatcher::push(std::string_view text, std::string& out) {
     if (stop_end < end || (stop_end == end && at < begin)) {
       end = stop_end;
       begin = at;
+      match_ = stop;
     }
   }
   matched_ = end != std::string::npos;

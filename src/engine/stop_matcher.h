@@ -21,6 +21,8 @@ class StopMatcher {
   /// The text has ended: returns the text that was held back.
   std::string finish();
   bool matched() const { return matched_; }
+  /// The stop string that matched; empty: none did.
+  const std::string& match() const { return match_; }
 
  private:
   /// Length of the longest suffix of the held text that is a proper prefix of the stop string.
@@ -28,6 +30,7 @@ class StopMatcher {
 
   std::vector<std::string> stops_;
   std::string held_;
+  std::string match_;
   bool matched_ = false;
 };
 

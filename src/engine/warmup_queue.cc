@@ -30,11 +30,13 @@ void WarmupQueue::add(const Generation& finished) {
   Request again;
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;
+  again.adapters = request.adapters;
   again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
   push(std::move(again));
 }
 
-void WarmupQueue::add(const std::string& owner, std::vector<int32_t> tokens) {
+void WarmupQueue::add(const std::string& owner, std::vector<int32_t> tokens,
+                      std::optional<std::string> shared_cache, RequestAdapters adapters) {
   if (cache_ == nullptr) return;
   const auto exists = [&](int32_t token) { return token >= 0 && token < model_.n_vocab(); };
   const int64_t stable =
@@ -42,6 +44,8 @@ void WarmupQueue::add(const std::string& owner, std::vector<int32_t> tokens) {
   if (stable == 0) return;
   Request request;
   request.owner = owner;
+  request.shared_cache = std::move(shared_cache);
+  request.adapters = std::move(adapters);
   request.prompt = std::move(tokens);
   request.prompt.resize(static_cast<size_t>(stable));
   push(std::move(request));

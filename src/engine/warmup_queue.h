@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,9 @@ class WarmupQueue {
               std::function<bool(const Generation&)> make_room);
 
   /// Queues the prefix of `tokens` (of the vocabulary) that every longer prompt can continue from.
-  void add(const std::string& owner, std::vector<int32_t> tokens);
+  /// In the scope of Request::owner or Request::shared_cache, with Request::adapters.
+  void add(const std::string& owner, std::vector<int32_t> tokens,
+           std::optional<std::string> shared_cache = std::nullopt, RequestAdapters adapters = {});
   /// Queues the tokens of a finished generation: the next turn of the conversation begins with
   /// them, unless the template renders the generation differently.
   void add(const Generation& finished);

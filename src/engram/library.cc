@@ -68,6 +68,53 @@ Result<Memory::Tables> Library::tables(std::span<const std::string> scopes) {
   return out;
 }
 
+Result<std::vector<std::string>> Library::list() const {
+  std::vector<std::string> out;
+  std::error_code error;
+  if (!fs::exists(folder_, error)) return out;
+  fs::directory_iterator files(folder_, error);
+  for (; !error && files != fs::directory_iterator(); files.increment(error)) {
+    const fs::path& path = files->path();
+    const std::string name = path.stem().string();
+    if (path.extension() == ".engr" && check_scope(name).ok()) out.push_back(name);
+  }
+  if (error) return io_error("The folder '" + folder_ + "' cannot be read: " + error.message());
+  std::ranges::sort(out);
+  return out;
+}
+
+Status Library::decay(std::string_view scope, uint16_t day) {
+  CHIMERE_CHECK_OK(check_scope(scope));
+  const std::lock_guard lock(writing_);
+  const std::string path = path_of(scope);
+  uint64_t tokenizer = 0;
+  std::vector<float> gate;
+  auto counts = read_counts(path, tokenizer, gate);
+  if (!counts.ok() && counts.error().code == Error::Code::kNotFound) {
+    return not_found("There is no engram table '" + std::string(scope) + "'.");
+  }
+  CHIMERE_TRY(const Counts before, std::move(counts));
+  CHIMERE_CHECK_OK(write_table(path, before.decayed(day), tokenizer, gate));
+  const std::lock_guard forget(reading_);
+  open_.erase(std::string(scope));
+  return {};
+}
+
+Status Library::erase(std::string_view scope) {
+  CHIMERE_CHECK_OK(check_scope(scope));
+  const std::lock_guard lock(writing_);
+  std::error_code error;
+  const bool removed = fs::remove(path_of(scope), error);
+  if (error) {
+    return io_error("The engram table '" + std::string(scope) +
+                    "' cannot be deleted: " + error.message());
+  }
+  const std::lock_guard forget(reading_);
+  open_.erase(std::string(scope));
+  if (!removed) return not_found("There is no engram table '" + std::string(scope) + "'.");
+  return {};
+}
+
 Result<WriteReport> Library::write(std::string_view scope, std::span<const Candidate> texts,
                                    const std::string& source, uint16_t day) {
   CHIMERE_CHECK_OK(check_scope(scope));

@@ -63,6 +63,14 @@ class Library {
   Result<WriteReport> write(std::string_view scope, std::span<const Candidate> texts,
                             const std::string& source, uint16_t day);
 
+  /// The names of all scopes, sorted. Errors: kIo.
+  Result<std::vector<std::string>> list() const;
+  /// Applies the age of the scope's counts as of `day` (Counts::decayed()). Errors: kNotFound,
+  /// those of read_counts() and write_table().
+  Status decay(std::string_view scope, uint16_t day);
+  /// Deletes the scope's file; readers keep the table that they obtained. Errors: kNotFound, kIo.
+  Status erase(std::string_view scope);
+
  private:
   struct Open {
     std::shared_ptr<const Table> table;

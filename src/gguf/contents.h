@@ -3,7 +3,9 @@
 #define CHIMERE_GGUF_CONTENTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,13 +21,16 @@ class Contents {
   void reserve(size_t n_keys, size_t n_tensors) {
     keys_.reserve(n_keys);
     values_.reserve(n_keys);
+    encoded_.reserve(n_keys);
     tensors_.reserve(n_tensors);
   }
-  /// Returns false, and adds nothing, if the name exists.
-  bool add_key(std::string_view key, Value value) {
+  /// Returns false, and adds nothing, if the name exists. `encoded`: the value's type number and
+  /// encoding in the file, not copied.
+  bool add_key(std::string_view key, Value value, std::span<const uint8_t> encoded) {
     if (!key_index_.emplace(key, keys_.size()).second) return false;
     keys_.emplace_back(key);
     values_.push_back(std::move(value));
+    encoded_.push_back(encoded);
     return true;
   }
   bool add_tensor(TensorInfo tensor) {
@@ -37,6 +42,11 @@ class Contents {
   const Value* find(std::string_view key) const {
     const auto it = key_index_.find(key);
     return it == key_index_.end() ? nullptr : &values_[it->second];
+  }
+  /// Empty if the key is missing.
+  std::span<const uint8_t> find_encoded(std::string_view key) const {
+    const auto it = key_index_.find(key);
+    return it == key_index_.end() ? std::span<const uint8_t>() : encoded_[it->second];
   }
   const TensorInfo* find_tensor(std::string_view name) const {
     const auto it = tensor_index_.find(name);
@@ -56,6 +66,7 @@ class Contents {
 
   std::vector<std::string> keys_;  ///< in file order
   std::vector<Value> values_;
+  std::vector<std::span<const uint8_t>> encoded_;
   Index key_index_;
   std::vector<TensorInfo> tensors_;
   Index tensor_index_;

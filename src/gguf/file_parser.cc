@@ -255,9 +255,11 @@ Status Parser::read_keys(Cursor& in, uint64_t count) {
                           " bytes; 1 to " + str(kMaxKeyBytes) + " are allowed");
     }
     const std::string what = "the metadata key " + quoted(key);
+    const uint64_t begin = in.position();
     CHIMERE_TRY(const uint32_t type, in.read<uint32_t>(what));
     CHIMERE_TRY(Value value, read_value(in, type, what));
-    if (!out_.contents.add_key(key, std::move(value))) {
+    const std::span<const uint8_t> encoded(data_ + begin, in.position() - begin);
+    if (!out_.contents.add_key(key, std::move(value), encoded)) {
       return invalid_data(what + " appears twice");
     }
   }

@@ -89,7 +89,7 @@ Result<Contents> join_parts(std::vector<Contents> parts, const std::vector<std::
     for (const std::string& key : parts[i].keys()) {
       const Value* known = all.find(key);
       if (known == nullptr) {
-        all.add_key(key, *parts[i].find(key));
+        all.add_key(key, *parts[i].find(key), parts[i].find_encoded(key));
       } else if (!own_key(key) && *known != *parts[i].find(key)) {
         return invalid_data(
             "the key " + quoted(key) + " of " + paths[i] +

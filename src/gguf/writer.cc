@@ -90,11 +90,18 @@ void Writer::set_strings(std::string_view key, const std::vector<std::string>& v
   for (const std::string& s : v) put_string(out, s);
   set(key, std::move(out));
 }
+void Writer::set_u8s(std::string_view key, std::string_view v) {
+  set(key, encode_array(ValueType::kU8, std::vector<uint8_t>(v.begin(), v.end())));
+}
 void Writer::set_i32s(std::string_view key, const std::vector<int32_t>& v) {
   set(key, encode_array(ValueType::kI32, v));
 }
 void Writer::set_f32s(std::string_view key, const std::vector<float>& v) {
   set(key, encode_array(ValueType::kF32, v));
+}
+
+void Writer::set_encoded(std::string_view key, std::span<const uint8_t> value) {
+  set(key, Bytes(value.begin(), value.end()));
 }
 
 Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
@@ -179,6 +186,11 @@ std::vector<uint8_t> Writer::header(std::span<const Key> keys,
   }
   out.resize(align_up(out.size(), alignment_));
   return out;
+}
+
+Result<std::vector<uint8_t>> Writer::head() const {
+  CHIMERE_CHECK_OK(check());
+  return header(keys_, tensors_);
 }
 
 std::vector<uint8_t> Writer::bytes() const {

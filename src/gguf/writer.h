@@ -30,8 +30,13 @@ class Writer {
   void set_bool(std::string_view key, bool v);
   void set_string(std::string_view key, std::string_view v);
   void set_strings(std::string_view key, const std::vector<std::string>& v);
+  /// An array of bytes.
+  void set_u8s(std::string_view key, std::string_view v);
   void set_i32s(std::string_view key, const std::vector<int32_t>& v);
   void set_f32s(std::string_view key, const std::vector<float>& v);
+
+  /// A value of metadata_bytes() (gguf/metadata_bytes.h). Not for general.alignment.
+  void set_encoded(std::string_view key, std::span<const uint8_t> value);
 
   /// dims in GGUF order (contiguous dimension first). The bytes are copied.
   /// Errors: a duplicate name, a size that does not match shape and type.
@@ -52,6 +57,10 @@ class Writer {
   /// remain.
   Result<std::vector<std::string>> write_split(const std::string& prefix, uint64_t max_bytes,
                                                bool metadata_apart = false) const;
+  /// The bytes before the tensors' data, which follows in the order of add_tensor(), each tensor
+  /// padded with zeros to a multiple of alignment(). Errors: those of write() that need no disk.
+  Result<std::vector<uint8_t>> head() const;
+  uint32_t alignment() const { return alignment_; }
   /// The file's bytes (tests, fuzzing); empty if write() would fail.
   std::vector<uint8_t> bytes() const;
 

@@ -93,6 +93,7 @@ std::vector<LocalModel> list_models(const std::string& folder) {
   for (const RepositoryModel& m : group_models(whole)) {
     LocalModel& model = models.emplace_back();
     model.name = m.name;
+    model.quant = m.quant;
     model.bytes = m.size();
     for (const RepositoryFile& f : m.files) {
       model.files.push_back((fs::path(folder) / f.path).string());

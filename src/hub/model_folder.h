@@ -12,8 +12,9 @@
 namespace chimere::hub {
 
 struct LocalModel {
-  std::string name;  ///< path in the folder, without part number and ".gguf"
-  std::string path;  ///< of its first part
+  std::string name;   ///< path in the folder, without part number and ".gguf"
+  std::string path;   ///< of its first part
+  std::string quant;  ///< as RepositoryModel::quant
   std::vector<std::string> files;
   int64_t bytes = 0;
   bool partial = false;  ///< an unfinished download

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/activation.h"
+#include "kernels/low_rank.h"
 #include "kernels/routing.h"
 #include "kernels/state_space.h"
 #include "kernels/token_choice.h"
@@ -34,7 +35,7 @@ namespace chimere::kernels {
 enum class RowClass : int32_t { kPrefill = 0, kDecode = 1 };
 
 /// Version of docs/numerics.md; part of the key of every stored state.
-inline constexpr uint32_t kNumericsVersion = 2;
+inline constexpr uint32_t kNumericsVersion = 4;
 
 inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;
@@ -75,8 +76,10 @@ struct BatchView {
   std::span<const int32_t> keep_row = {};
   std::span<const int32_t>
       page_table;  ///< KV page numbers, the sequences' lists one after the other
-  std::span<const int32_t>
-      page_begin;  ///< [n_sequences] start of each sequence's list in page_table
+  /// [page groups, n_sequences] start of each sequence's list in page_table, which has a list for
+  /// each group (KvView::group). In the lists of layers with a window, pages before the window may
+  /// have any number.
+  std::span<const int32_t> page_begin;
   /// [n_sequences], distinct, or empty: identifies a sequence among all steps, so that its page
   /// list may be kept between them. Lists with the same key agree in all pages that are full before
   /// the first rows of both steps.
@@ -92,10 +95,20 @@ struct BatchView {
   int32_t keep(int64_t row) const {
     return keep_row.empty() ? -1 : keep_row[static_cast<size_t>(row)];
   }
-  /// The number of positions that row r attends to.
+  /// The end of the positions that row r attends to.
   int32_t visible(int64_t r) const {
     const auto row = static_cast<size_t>(r);
     return row_visible.empty() ? row_position[row] + 1 : row_visible[row];
+  }
+  /// The first position that row r attends to in a layer with this window.
+  int32_t first_visible(int64_t r, int32_t window) const {
+    const int32_t position = row_position[static_cast<size_t>(r)];
+    return window > 0 && position >= window ? position + 1 - window : 0;
+  }
+  /// Where the list of pages of a sequence begins in page_table.
+  int32_t pages_of(int64_t sequence, int32_t group) const {
+    return page_begin[static_cast<size_t>(group) * static_cast<size_t>(n_sequences) +
+                      static_cast<size_t>(sequence)];
   }
 };
 
@@ -179,7 +192,8 @@ struct StepInputs {
   /// negative; empty: it is tokens[row].
   std::span<const int32_t> async_from = {};
   const int32_t* async_token_from =
-      nullptr;  ///< StepOutputs::chosen of the step before, in memory()
+      nullptr;                ///< StepOutputs::chosen of the step before, in memory()
+  RowAdapters adapters = {};  ///< which adapters linear() and moe_ffn() apply to each row
 };
 
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride, in
@@ -242,10 +256,27 @@ struct AttentionShape {
   const float* rope_factors = nullptr;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
   bool gated = true;  ///< every head has an output gate, stored after its query
+  /// A row attends to its own position and the window - 1 before it (and to what follows it, where
+  /// BatchView::row_visible says so); 0: to all positions before it.
+  int window = 0;
+  /// [n_heads] attention sinks (Xiao et al. 2023, arXiv:2309.17453), in Ops::memory(): a logit of
+  /// each head that takes part in the softmax and has no value; nullptr: none.
+  const float* sinks = nullptr;
 
   /// Distance from one head's query to the next, in floats.
   int query_stride() const { return gated ? 2 * head_dim : head_dim; }
 };
+
+/// Attention without a causal mask and without a cache, as encoders have it. See
+/// Ops::attend_sequences.
+struct SequenceAttentionShape {
+  AttentionShape heads;  ///< without gates; head_dim is at most kMaxSequenceHeadDim
+  int window = 0;        ///< a position sees those at most this far away, on both sides; 0: all
+  /// [n_heads] in Ops::memory(): a score loses slope · distance (ALiBi, Press et al. 2021,
+  /// arXiv:2108.12409); nullptr: nothing.
+  const float* alibi_slopes = nullptr;
+};
+inline constexpr int kMaxSequenceHeadDim = 128;
 
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
 /// kKvPageTokens positions. The layout inside a page is private to the implementation. Pools
@@ -257,6 +288,7 @@ struct KvView {
   int64_t page_bytes = 0;
   DType k_type = DType::kF16;
   DType v_type = DType::kF16;
+  int32_t group = 0;  ///< which of a sequence's page lists (BatchView::page_begin) the layer uses
 };
 
 /// f32, f16, bf16, q8_0 and q4_0. For the last two, head_dim must be a multiple of their block of
@@ -293,14 +325,22 @@ struct LinearJob {
   float scale = 1;          ///< of the product: y = scale (W x), or y += scale (W x)
 };
 
-/// A feed-forward network down(f(gate x) ∘ up x), or without a gate down(f(up x)).
+/// A feed-forward network down(f(gate x) ∘ up x), or without a gate down(f(up x)); with
+/// kClampedSwiglu down(f(gate x, up x)). Each product of a routed expert may have a bias.
 struct ExpertWeights {
-  WeightView gate;  ///< [n_ff, n_embd], or empty
-  WeightView up;    ///< [n_ff, n_embd]
-  WeightView down;  ///< [n_embd, n_ff]
+  WeightView gate;                   ///< [n_ff, n_embd], or empty
+  WeightView up;                     ///< [n_ff, n_embd]
+  WeightView down;                   ///< [n_embd, n_ff]
+  const float* gate_bias = nullptr;  ///< [n_ff]; nullptr: none
+  const float* up_bias = nullptr;    ///< [n_ff]
+  const float* down_bias = nullptr;  ///< [n_embd]
 
   bool gated() const { return gate.n_out > 0; }
 };
+
+class Ops;
+/// Replaces an expert's biases by those that Ops::place_floats() returns. Errors: its errors.
+Status place_biases(Ops& ops, ExpertWeights& expert);
 
 /// Where a layer's routed experts are stored: in Ops::memory(), or in host memory because a GPU's
 /// is too small for them. Results do not depend on it.
@@ -360,6 +400,15 @@ class Ops {
   /// check that it has not changed (a mapped file) before it uses a step's results.
   virtual bool reads_host_weights() const { return true; }
 
+  /// Makes an adapter available to steps; returns its number, which drop_adapter() may free for
+  /// another one. Host memory of its matrices must remain valid until then. At most kMaxAdapters at
+  /// a time. No step may be in flight. Errors: kInvalidArgument (too many), kUnsupported (an
+  /// adapter of experts without adapts_experts()), kOutOfMemory, kIo.
+  virtual Result<int32_t> place_adapter(LowRankAdapter adapter);
+  virtual void drop_adapter(int32_t number) { adapters_.drop(number); }
+  /// Whether moe_ffn() applies adapters.
+  virtual bool adapts_experts() const { return true; }
+
   /// Starts a step. `pass` issues its ops in an order that depends only on step.pass and the
   /// numbers of rows, sequences and requested rows, with the same addresses whenever these are
   /// equal. An implementation may capture the ops (a CUDA graph) and replay them for a later step
@@ -406,11 +455,19 @@ class Ops {
   virtual Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                            StepRows rows) = 0;
 
+  /// y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, per row (Ba et al. 2016,
+  /// arXiv:1607.06450). bias may be nullptr: none. Else as rms_norm().
+  virtual Operand layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps,
+                             MatrixView y, StepRows rows);
+
   /// x *= factor, element by element. x [rows, n].
   virtual void scale(MatrixView x, float factor);
 
   /// y += bias, row by row. y [rows, n]; bias [n].
   virtual void add_bias(MatrixView y, const float* bias);
+
+  /// y = x; rows of both may be parts of wider rows, and must not overlap. x, y [rows, n].
+  virtual void copy(ConstMatrixView x, MatrixView y);
 
   /// y *= x, element by element. x, y [rows, n].
   virtual void multiply(ConstMatrixView x, MatrixView y);
@@ -422,7 +479,7 @@ class Ops {
 
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
-  /// with f32 activations.
+  /// with f32 activations. Rows with adapters of a job's target then get y += scale · B (A x).
   virtual void linear(const Operand& x, std::span<const LinearJob> jobs) = 0;
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
@@ -464,8 +521,8 @@ class Ops {
   ///   dt = softplus(dt_raw + dt_bias), g = exp(dt a)
   ///   S = g S + B ⊗ (dt x);  out = Cᵀ S + d x
   /// xbc [rows, conv_dim()]: x heads, B groups, C groups; dt [rows, n_heads] raw; state [n_heads,
-  /// state_dim, head_dim]; kept row row_floats(); out [rows, inner()]. Prefill rows have the
-  /// arithmetic of decode rows.
+  /// state_dim, head_dim]; kept row row_floats(); out [rows, inner()]. Chunks are computed by
+  /// matrix products.
   virtual void ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& weights,
                         ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
                         MatrixView out);
@@ -497,10 +554,18 @@ class Ops {
                                    MatrixView qg, ConstMatrixView k, ConstMatrixView v,
                                    KvView kv) = 0;
 
-  /// Attention of every row r over positions [0, batch.visible(r)), times sigmoid(gate) if the
-  /// shape has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
+  /// Attention of every row r over positions [batch.first_visible(r, shape.window),
+  /// batch.visible(r)), with the sinks if the shape has them, times sigmoid(gate) if it has gates.
+  /// qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
+
+  /// Rotates every head of q and k by its position, in place, then lets every row attend to the
+  /// rows of its sequence in this step, as `shape` says. Each sequence has all its positions in the
+  /// step, from 0 on, and batch.visible() is their number for each of its rows. q, out [rows,
+  /// n_heads * head_dim]; k, v [rows, n_kv_heads * head_dim].
+  virtual void attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape,
+                                MatrixView q, MatrixView k, ConstMatrixView v, MatrixView out);
 
   /// top.row(r) = the top.count (at most kMaxTopLogits) largest logits of row r, as TopLogits says.
   /// `masks`: empty, or the step's `masks`, [top.rows, mask_words(logits.cols)]; tokens outside a
@@ -521,8 +586,8 @@ class Ops {
   /// +infinity, or all its logits are masked. Only for the step's `choices`.
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
-  /// h = f(h) ∘ up, or h = f(h) if up.data is nullptr: the inner step of a dense feed-forward
-  /// network with or without a gate. h, up [rows, n_ff].
+  /// h = f(h) ∘ up (or f(h, up)), or h = f(h) if up.data is nullptr: the inner step of a dense
+  /// feed-forward network with or without a gate. h, up [rows, n_ff].
   virtual void activate(Activation f, MatrixView h, ConstMatrixView up) = 0;
 
   /// Selects experts and their weights for each row, as `spec` says. logits [rows, n_experts].
@@ -542,6 +607,9 @@ class Ops {
   virtual void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                        const float* shared_gate, const MoeOptions& options, MatrixView y) = 0;
 
+ protected:
+  StepAdapters adapters_;
+
  private:
   StepOutputs launched_;  ///< of launch_step(), which has already computed them
 };
@@ -549,14 +617,22 @@ class Ops {
 /// The scalar oracle: simple and slow; defines every op's bits.
 std::unique_ptr<Ops> make_ref_ops();
 
-/// Instruction sets of the CPU implementation, slowest first (kAvx512: F, BW, DQ, VL and VNNI).
-enum class CpuIsa { kGeneric, kAvx2, kAvx512 };
+/// Instruction sets of the CPU implementation, slowest first (kAvxVnni: AVX2 with byte dot
+/// products; kAvx512: F, BW, DQ, VL and VNNI; of 64-bit ARM: kNeon on any, kDotprod with byte dot
+/// products, kI8mm with byte matrix products too).
+enum class CpuIsa { kGeneric, kAvx2, kAvxVnni, kAvx512, kNeon, kDotprod, kI8mm };
 /// The best one that this program is compiled for and this processor supports (kernels/cpu/isa.h).
 CpuIsa best_cpu_isa();
 const char* cpu_isa_name(CpuIsa isa);
 
-/// The CPU implementation. The pool must outlive it. `isa`: one of usable_cpu_isas().
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa = best_cpu_isa());
+/// Called for each layer whose experts were unpacked, with the bytes that they take now.
+using OnUnpack = std::function<void(int64_t bytes)>;
+
+/// The CPU implementation. The pool must outlive it. `isa`: one of usable_cpu_isas(). With
+/// `on_unpack`, place_experts() copies experts of IQ3_S with their codebook looked up where the
+/// kernels of `isa` gain from it (kernels/cpu/unpacked_iq3_s.h); the results are the same bits.
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa = best_cpu_isa(),
+                                  OnUnpack on_unpack = {});
 
 }  // namespace chimere::kernels
 

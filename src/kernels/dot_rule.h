@@ -33,6 +33,8 @@ constexpr int scale_group(DType t) {
     case DType::kIQ3_S_UNPACKED:
     case DType::kIQ4_NL:
     case DType::kIQ4_XS:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
       return 32;
     case DType::kQ2_K:
     case DType::kQ3_K:
@@ -40,6 +42,10 @@ constexpr int scale_group(DType t) {
     case DType::kIQ1_M:
     case DType::kIQ2_XS:
     case DType::kIQ2_S:
+    case DType::kIQ2_K:
+    case DType::kIQ3_K:
+    case DType::kIQ4_K:
+    case DType::kIQ5_K:
       return 16;
     default:
       return 0;
@@ -62,7 +68,8 @@ using IntegerTypes =
     DTypeList<DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kMXFP4,
               DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ1_S,
               DType::kIQ1_M, DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS,
-              DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS>;
+              DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS, DType::kTQ1_0, DType::kTQ2_0,
+              DType::kIQ2_K, DType::kIQ3_K, DType::kIQ4_K, DType::kIQ5_K>;
 
 constexpr bool takes_integer_dot(DType t) { return scale_group(t) != 0; }
 constexpr bool has_minimum(DType t) {

@@ -242,6 +242,40 @@ void unpack(const quant::BlockIq1M& b, int8_t* q, float* s, float* /*m*/) {
 }
 
 template <class Block>
+void unpack_ternary(const Block& b, int8_t* q, float* s) {
+  fill(q, kSuperBlock, [&](int i) { return quant::ternary(b, i); });
+  for (int g = 0; g < 8; ++g) s[g] = f16_to_f32(b.d);
+}
+void unpack(const quant::BlockTq10& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_ternary(b, q, s);
+}
+void unpack(const quant::BlockTq20& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_ternary(b, q, s);
+}
+
+template <class Block, class Values>
+void unpack_iqk(const Block& b, const Values& values, int shift, int8_t* q, float* s) {
+  fill(q, kSuperBlock, [&](int i) {
+    return values[quant::iqk_index(b, i)] + (((b.extra >> (i / 16)) & 1) != 0 ? shift : 0);
+  });
+  for (int g = 0; g < 16; ++g) {
+    s[g] = f16_to_f32(b.d) * static_cast<float>(quant::iqk_scale(b, g));
+  }
+}
+void unpack(const quant::BlockIq2K& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_iqk(b, quant::kIq2KValues, quant::kIq2KShift, q, s);
+}
+void unpack(const quant::BlockIq3K& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_iqk(b, quant::kIq3KValues, quant::kIq3KShift, q, s);
+}
+void unpack(const quant::BlockIq4K& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_iqk(b, quant::kIq4NlValues, quant::kIq4KShift, q, s);
+}
+void unpack(const quant::BlockIq5K& b, int8_t* q, float* s, float* /*m*/) {
+  unpack_iqk(b, quant::kIq5KValues, quant::kIq5KShift, q, s);
+}
+
+template <class Block>
 void unpack_row(const uint8_t* row, int elements, int groups, int64_t n, int8_t* q, float* s,
                 float* m) {
   const auto* block = reinterpret_cast<const Block*>(row);
@@ -296,6 +330,18 @@ void unpack_integer_weights(DType type, const uint8_t* row, int64_t n, int8_t* q
       return unpack_row<quant::BlockIq3Xxs>(row, 256, 8, n, q, s, m);
     case DType::kIQ3_S:
       return unpack_row<quant::BlockIq3S>(row, 256, 8, n, q, s, m);
+    case DType::kTQ1_0:
+      return unpack_row<quant::BlockTq10>(row, 256, 8, n, q, s, m);
+    case DType::kTQ2_0:
+      return unpack_row<quant::BlockTq20>(row, 256, 8, n, q, s, m);
+    case DType::kIQ2_K:
+      return unpack_row<quant::BlockIq2K>(row, 256, 16, n, q, s, m);
+    case DType::kIQ3_K:
+      return unpack_row<quant::BlockIq3K>(row, 256, 16, n, q, s, m);
+    case DType::kIQ4_K:
+      return unpack_row<quant::BlockIq4K>(row, 256, 16, n, q, s, m);
+    case DType::kIQ5_K:
+      return unpack_row<quant::BlockIq5K>(row, 256, 16, n, q, s, m);
     default:
       return;
   }

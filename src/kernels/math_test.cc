@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -65,6 +66,16 @@ TEST(Activation, FollowsItsFormula) {
     ASSERT_EQ(activate(Activation::kSilu, x), silu(x)) << x;
   }
   EXPECT_TRUE(std::isnan(activate(Activation::kReluSquared, NAN)));
+  EXPECT_TRUE(std::isnan(activate(Activation::kClampedSwiglu, NAN, 1.0F)));
+  EXPECT_TRUE(std::isnan(activate(Activation::kClampedSwiglu, 1.0F, NAN)));
+  for (const float gate : {-200.0F, -9.0F, -1.0F, 0.0F, 0.5F, 6.9F, 7.0F, 8.0F, 1e30F}) {
+    for (const float up : {-1e30F, -8.0F, -3.0F, 0.0F, 2.0F, 7.5F}) {
+      const double g = std::min(double{gate}, 7.0);
+      const double want = g / (1 + std::exp(-1.702 * g)) * (std::clamp(double{up}, -7.0, 7.0) + 1);
+      EXPECT_NEAR(activate(Activation::kClampedSwiglu, gate, up), want,
+                  1e-5 * std::fabs(want) + 1e-37);
+    }
+  }
   EXPECT_TRUE(std::isnan(activate(Activation::kGelu, NAN)));
 }
 

@@ -7,8 +7,20 @@
 #include "kernels/log_sum_exp.h"
 #include "kernels/ref/state_space.h"
 #include "kernels/ref/vector_ops.h"
+#include "kernels/rope.h"
 
 namespace chimere::kernels {
+
+Status place_biases(Ops& ops, ExpertWeights& expert) {
+  const std::pair<const float**, int64_t> biases[] = {{&expert.gate_bias, expert.gate.n_out},
+                                                      {&expert.up_bias, expert.up.n_out},
+                                                      {&expert.down_bias, expert.down.n_out}};
+  for (const auto& [bias, n] : biases) {
+    if (*bias == nullptr) continue;
+    CHIMERE_TRY(*bias, ops.place_floats(*bias, n));
+  }
+  return {};
+}
 
 Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
 
@@ -20,7 +32,7 @@ Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeig
       if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
-    return {};
+    return place_biases(*this, e);
   };
   for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
   if (shared) CHIMERE_CHECK_OK(place_one(*shared));
@@ -31,9 +43,15 @@ Result<std::unique_ptr<PlacedTable>> Ops::place_table(const WeightView& table) {
   return std::make_unique<PlacedTable>(table);
 }
 
-Status Ops::launch_step(const StepInputs& /*step*/, const StepOutputs& outputs,
+Result<int32_t> Ops::place_adapter(LowRankAdapter adapter) {
+  return adapters_.add(std::move(adapter));
+}
+
+Status Ops::launch_step(const StepInputs& step, const StepOutputs& outputs,
                         const std::function<void()>& pass) {
+  const StepAdapters::Step outer = adapters_.begin(step.adapters, step.wanted_rows);
   pass();
+  adapters_.resume(outer);
   launched_ = outputs;
   return {};
 }
@@ -57,6 +75,22 @@ void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixVi
   }
 }
 
+Operand Ops::layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps,
+                        MatrixView y, StepRows rows) {
+  ref::layer_norm(x, weight, bias, eps, y);
+  return {y, rows};
+}
+
+void Ops::attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape,
+                           MatrixView q, MatrixView k, ConstMatrixView v, MatrixView out) {
+  RopeTable rope;
+  const AttentionShape& heads = shape.heads;
+  if (heads.rope_dims > 0) {
+    rope.prepare(batch.row_position, heads.rope_dims, heads.rope_base, heads.rope_factors);
+  }
+  ref::attend_sequences(batch, shape, rope, q, k, v, out);
+}
+
 void Ops::scale(MatrixView x, float factor) {
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t i = 0; i < x.cols; ++i) x.row(r)[i] *= factor;
@@ -67,6 +101,10 @@ void Ops::add_bias(MatrixView y, const float* bias) {
   for (int64_t r = 0; r < y.rows; ++r) {
     for (int64_t i = 0; i < y.cols; ++i) y.row(r)[i] += bias[i];
   }
+}
+
+void Ops::copy(ConstMatrixView x, MatrixView y) {
+  for (int64_t r = 0; r < y.rows; ++r) std::copy_n(x.row(r), y.cols, y.row(r));
 }
 
 void Ops::multiply(ConstMatrixView x, MatrixView y) {

@@ -27,7 +27,8 @@ inline StateSpaceShapes random_state_space(Rng& rng) {
   s.conv = {.channels = 16 * uniform_int(rng, 1, 11),
             .taps = uniform_int(rng, 2, 8),
             .silu = uniform_int(rng, 0, 1) == 0};
-  s.selective = {.channels = 16 * uniform_int(rng, 1, 6), .state_dim = uniform_int(rng, 1, 20)};
+  s.selective = {.channels = 16 * uniform_int(rng, 1, 6),
+                 .state_dim = uniform_int(rng, 0, 1) == 0 ? 16 : uniform_int(rng, 1, 20)};
   return s;
 }
 
@@ -93,7 +94,14 @@ struct StateSpaceLayer {
         dt_bias(normal_floats(rng, s.selective.channels)),
         conv_state(rng, s.conv.state_floats(), slots, s.conv.row_floats(), row_blocks),
         ssd_state(rng, s.ssd.state_floats(), slots, s.ssd.row_floats(), row_blocks),
-        state(rng, s.selective.state_floats(), slots, s.selective.row_floats(), row_blocks) {}
+        state(rng, s.selective.state_floats(), slots, s.selective.row_floats(), row_blocks) {
+    // The first floats a row of selective_scan keeps are its time steps: negative ones would let
+    // the state grow by up to e^(e^3) a row.
+    for (int64_t r = 0; r < row_blocks; ++r) {
+      float* const steps = state.rows.data() + r * state.row_stride;
+      for (int i = 0; i < s.selective.channels; ++i) steps[i] = std::fabs(steps[i]);
+    }
+  }
 
   static std::vector<float> negative(Rng& rng, int64_t n) {
     std::uniform_real_distribution<float> log_a(-5, 3);

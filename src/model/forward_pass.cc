@@ -13,17 +13,19 @@ void ForwardPass::run() {
   bool wanted = true;
   for (size_t i = 0; wanted && i < weights_.layers.size(); ++i) {
     const Layer& layer = weights_.layers[i];
-    if (layer.mixer_norm != nullptr) norm(layer.mixer_norm);
+    if (layer.mixer_norm) norm(layer.mixer_norm);
     for (const auto& mixer : layer.mixers) add(*mixer, layer.residual_scale);
     const MatrixView* const tap = tap_of(i);
     // A tap, and a network that reads the mixers' rows, need all rows until the layer's end.
     const bool whole_layer = tap != nullptr || layer.parallel_network;
     if (i == last && !whole_layer) wanted = keep_wanted_rows();
+    if (wanted && layer.mixer_post_norm) post_norm(layer.mixer_post_norm);
     if (wanted && layer.network != nullptr) {
-      if (layer.network_norm != nullptr) norm(layer.network_norm);
+      if (layer.network_norm) norm(layer.network_norm);
       add(*layer.network, layer.residual_scale);
+      if (layer.network_post_norm) post_norm(layer.network_post_norm);
     }
-    if (tap != nullptr) copy_rows(*tap);
+    if (tap != nullptr) ops_.copy(buffers_.all.x, *tap);
     if (i == last && whole_layer) wanted = keep_wanted_rows();
   }
   if (wanted) head();
@@ -37,11 +39,24 @@ void ForwardPass::run() {
 void ForwardPass::embed() {
   ops_.embed(*weights_.table, step_.tokens(), step_.vectors(), rows().x);
   if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
+  if (weights_.embedding_norm) {
+    post_norm(weights_.embedding_norm);
+  } else if (!weights_.layers[0].mixer_norm) {
+    h_ = ops_.prepare(rows().x, step_rows());
+  }
+  if (model_.keeps_embedding) ops_.copy(rows().x, buffers_.embedding);
 }
 
-void ForwardPass::norm(const float* weight) {
-  h_ = ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h, step_rows());
+kernels::Operand ForwardPass::normed(const Norm& norm, MatrixView x, MatrixView y) {
+  if (model_.norm == NormKind::kRms) {
+    return ops_.rms_norm(x, norm.weight, model_.norm_eps, y, step_rows());
+  }
+  return ops_.layer_norm(x, norm.weight, norm.bias, model_.norm_eps, y, step_rows());
 }
+
+void ForwardPass::norm(const Norm& norm) { h_ = normed(norm, rows().x, rows().h); }
+
+void ForwardPass::post_norm(const Norm& norm) { h_ = normed(norm, rows().x, rows().x); }
 
 void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   SubLayerRows in = {.ops = ops_,
@@ -51,7 +66,8 @@ void ForwardPass::add(const SubLayer& sub_layer, float scale) {
                      .scale = scale,
                      .classes = {},
                      .buffers = buffers_.sub_layer,
-                     .expert_use = expert_use_};
+                     .expert_use = expert_use_,
+                     .embedding = buffers_.embedding};
   if (expert_use_ != nullptr) {
     in.classes = only_wanted_ ? step_.wanted_classes() : step_.row_classes();
   }
@@ -63,12 +79,6 @@ const MatrixView* ForwardPass::tap_of(size_t layer) const {
   const auto found = std::ranges::find(step_.taps(), static_cast<int32_t>(layer));
   if (found == step_.taps().end()) return nullptr;
   return &buffers_.taps[static_cast<size_t>(found - step_.taps().begin())];
-}
-
-void ForwardPass::copy_rows(const MatrixView& to) {
-  const auto bytes = static_cast<size_t>(to.rows * to.cols) * sizeof(float);
-  // A device reports errors when the step has ended.
-  (void)ops_.memory().copy(to.data, buffers_.all.x.data, bytes);
 }
 
 bool ForwardPass::keep_wanted_rows() {
@@ -109,8 +119,12 @@ void ForwardPass::find_top() {
 }
 
 void ForwardPass::head() {
-  if (model_.pooling != Pooling::kNone) {
-    ops_.rms_norm(rows().x, weights_.output_norm, model_.norm_eps, buffers_.logits, step_rows());
+  if (model_.embeds()) {
+    if (weights_.output_norm) {
+      normed(weights_.output_norm, rows().x, buffers_.logits);
+    } else {
+      ops_.copy(rows().x, buffers_.logits);
+    }
     find_top();
     return;
   }
@@ -120,7 +134,7 @@ void ForwardPass::head() {
     return;
   }
   const MatrixView& hidden = buffers_.mtp.hidden;
-  ops_.rms_norm(buffers_.all.x, weights_.output_norm, model_.norm_eps, hidden,
+  ops_.rms_norm(buffers_.all.x, weights_.output_norm.weight, model_.norm_eps, hidden,
                 kernels::StepRows::kAll);
   const MtpHead& mtp = *weights_.mtp;
   mtp.shift(ops_, batch_, hidden, buffers_.mtp);

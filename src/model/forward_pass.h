@@ -37,12 +37,15 @@ class ForwardPass {
   kernels::StepOutputs outputs() const;
 
  private:
-  void embed();                    ///< x = embedding rows of the tokens
-  void norm(const float* weight);  ///< h = rms_norm(x), which becomes the operand h_
+  void embed();  ///< x = embedding rows of the tokens
+  /// y = norm(x), for rows() of the step.
+  kernels::Operand normed(const Norm& norm, MatrixView x, MatrixView y);
+  void norm(const Norm& norm);  ///< h = norm(x), which becomes the operand h_
+  /// x = norm(x), which becomes the operand h_ of what reads the residual stream.
+  void post_norm(const Norm& norm);
   void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
   /// Where the layer's output is wanted, or nullptr.
   const MatrixView* tap_of(size_t layer) const;
-  void copy_rows(const MatrixView& to);  ///< to = x of all rows
   /// Continues with only the rows whose logits are requested; returns false if there are none. Call
   /// it after the last mixer, when all states are complete and rows no longer interact. If the step
   /// updates the MTP head's KV, all rows continue, because the MTP head reads their hidden states;

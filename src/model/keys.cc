@@ -1,6 +1,7 @@
 #include "model/keys.h"
 
 #include <cmath>
+#include <utility>
 #include <variant>
 
 namespace chimere::model {
@@ -23,9 +24,12 @@ Result<int> Keys::integer_or(std::string_view key, int otherwise, int min, int m
   return integer(key, min, max);
 }
 
-Result<size_t> Keys::block_count() const {
+Result<int> Keys::block_count() const {
   CHIMERE_TRY(const int n, integer("block_count", 1, kMaxCount));
-  return static_cast<size_t>(n);
+  const size_t tensors = file_.tensors().size();
+  if (static_cast<size_t>(n) <= tensors) return n;
+  return invalid_data(name("block_count") + " is " + std::to_string(n) + ", but the file has " +
+                      std::to_string(tensors) + " tensors");
 }
 
 Result<int> Keys::integer_of_block(std::string_view key, int block, int min, int max) const {
@@ -33,9 +37,14 @@ Result<int> Keys::integer_of_block(std::string_view key, int block, int min, int
   if (value == nullptr || !std::holds_alternative<gguf::Array>(*value)) {
     return integer(key, min, max);
   }
-  CHIMERE_TRY(const std::vector<int64_t> values, file_.get_int_array(name(key)));
-  CHIMERE_TRY(const size_t blocks, block_count());
-  if (values.size() != blocks) {
+  auto found = arrays_.find(name(key));
+  if (found == arrays_.end()) {
+    CHIMERE_TRY(std::vector<int64_t> read, file_.get_int_array(name(key)));
+    found = arrays_.emplace(name(key), std::move(read)).first;
+  }
+  const std::vector<int64_t>& values = found->second;
+  CHIMERE_TRY(const int blocks, block_count());
+  if (values.size() != static_cast<size_t>(blocks)) {
     return invalid_data(name(key) + " has " + std::to_string(values.size()) +
                         " elements; it must have one for each of the " + std::to_string(blocks) +
                         " blocks, or be a single number");
@@ -48,10 +57,10 @@ Result<std::optional<std::vector<bool>>> Keys::flags(std::string_view key) const
   std::optional<std::vector<bool>> flags;
   const gguf::Value* value = file_.find(name(key));
   if (value == nullptr) return flags;
-  CHIMERE_TRY(const size_t blocks, block_count());
+  CHIMERE_TRY(const int blocks, block_count());
   const auto* array = std::get_if<gguf::Array>(value);
   const auto* items = array != nullptr ? std::get_if<std::vector<bool>>(&array->items) : nullptr;
-  if (items == nullptr || items->size() != blocks) {
+  if (items == nullptr || items->size() != static_cast<size_t>(blocks)) {
     return invalid_data(name(key) + " must be an array of " + std::to_string(blocks) + " booleans");
   }
   flags = *items;

@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_KEYS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "base/result.h"
 #include "gguf/reader.h"
+#include "model/rope_options.h"
 
 namespace chimere::model {
 
@@ -26,14 +28,18 @@ inline constexpr int kHeadDimUnit = 16;
 /// implemented). The file must outlive it.
 class Keys {
  public:
-  Keys(const gguf::Reader& file, std::string architecture)
-      : file_(file), architecture_(std::move(architecture)) {}
+  Keys(const gguf::Reader& file, std::string architecture, const RopeOptions& rope = {})
+      : file_(file), architecture_(std::move(architecture)), rope_(rope) {}
 
   const gguf::Reader& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
+  /// What replaces the file's keys about rotary positions.
+  const RopeOptions& rope() const { return rope_; }
   std::string name(std::string_view key) const { return architecture_ + "." + std::string(key); }
   bool has(std::string_view key) const { return file_.find(name(key)) != nullptr; }
 
+  /// "block_count". Every block has tensors: the file has at least as many.
+  Result<int> block_count() const;
   Result<int> integer(std::string_view key, int min, int max) const;
   Result<int> integer_or(std::string_view key, int otherwise, int min, int max) const;
   /// The value for block `block`, of a key that holds one integer for all blocks, or an array with
@@ -55,10 +61,12 @@ class Keys {
  private:
   Result<int> checked(const std::string& what, int64_t value, int min, int max) const;
   Result<int> checked_head_dim(std::string_view key, int value) const;
-  Result<size_t> block_count() const;
 
   const gguf::Reader& file_;
   std::string architecture_;
+  RopeOptions rope_;
+  /// By name, arrays that integer_of_block() has read.
+  mutable std::map<std::string, std::vector<int64_t>> arrays_;
 };
 
 }  // namespace chimere::model

@@ -34,6 +34,28 @@ int64_t LayeredModel::draft_step_bytes(int64_t rows) const {
   return measure.used();
 }
 
+Result<int32_t> LayeredModel::add_adapter(Adapter adapter) {
+  const auto& targets = weights_.targets;
+  if (adapter.low_rank.targets.size() != targets.size()) {
+    return invalid_argument("the adapter is for a model with other matrices");
+  }
+  for (size_t t = 0; t < targets.size(); ++t) {
+    if (!targets[t].in_experts || adapter.low_rank.targets[t].empty() || ops_.adapts_experts())
+      continue;
+    return unsupported("the adapter changes " + targets[t].tensor +
+                       ", a matrix of experts, which GPUs cannot do yet; use --backend cpu");
+  }
+  CHIMERE_TRY(const int32_t number, ops_.place_adapter(adapter.low_rank));
+  adapters_.emplace(number, std::move(adapter));
+  return number;
+}
+
+void LayeredModel::drop_adapter(int32_t number) {
+  if (!adapters_.contains(number)) return;
+  ops_.drop_adapter(number);
+  adapters_.erase(number);
+}
+
 Status LayeredModel::check_file() const {
   return ops_.reads_host_weights() ? file_.check_unchanged() : Status();
 }
@@ -73,17 +95,42 @@ Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) cons
   return places;
 }
 
-Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
+/// The same plan with the input vectors of its rows in place of tokens, for models that add more
+/// than one table's rows.
+Result<StepPlan> LayeredModel::with_vectors(const StepPlan& plan) const {
+  StepPlan out = plan;
+  for (SequenceRows& rows : out.sequences) {
+    if (rows.second_segment != 0) {
+      CHIMERE_CHECK_OK(weights_.input.check_segment(rows.second_segment, rows.tokens.size()));
+    }
+    if (weights_.input.empty()) continue;
+    CHIMERE_TRY(rows.embeddings,
+                weights_.input.rows(rows.tokens, rows.state->position(), rows.second_segment));
+    rows.tokens.assign(rows.tokens.size(), SequenceRows::kEmbeddingRow);
+  }
+  return out;
+}
+
+Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   partial_rows_ = {};
   taps_.clear();
+  std::optional<StepPlan> replaced;
+  if (spec_.encoder) {
+    CHIMERE_TRY(replaced, with_vectors(given));
+  }
+  const StepPlan& plan = replaced ? *replaced : given;
   CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
+  uint64_t adapters = 0;
+  for (const auto& [number, adapter] : adapters_) adapters |= uint64_t{1} << number;
   CHIMERE_TRY(StepBatch step,
               StepBatch::prepare(plan, *states_,
                                  {.n_vocab = spec_.n_vocab,
                                   .n_embd = spec_.n_embd,
                                   .n_layers = static_cast<int>(weights_.layers.size()),
                                   .max_rows = max_step_rows_,
-                                  .recurrent = weights_.recurrent()}));
+                                  .adapters = adapters,
+                                  .recurrent = weights_.recurrent(),
+                                  .encoder = spec_.encoder}));
   if ((!async_token.empty() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument(
         "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
@@ -121,7 +168,8 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
                                      .pass = pass_number(update_draft_kv, plan.taps),
                                      .choices = step.choices(),
                                      .async_from = async_token,
-                                     .async_token_from = buffers.chosen},
+                                     .async_token_from = buffers.chosen,
+                                     .adapters = step.adapters()},
                                     pass.outputs(), [&] { pass.run(); }));
   if (!interleaved.ok()) {
     // The launched steps still use the buffers.

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +42,10 @@ class LayeredModel final : public Model {
   int64_t n_embd() const override { return spec_.n_embd; }
   int64_t n_outputs() const override { return spec_.n_outputs(); }
   Pooling pooling() const override { return spec_.pooling; }
+  bool embeds() const override { return spec_.embeds(); }
+  bool encoder() const override { return spec_.encoder; }
+  const RankHead* rank_head() const override { return weights_.rank_head.get(); }
+  bool has_segments() const override { return weights_.input.has_segments(); }
   int64_t context_length() const override { return spec_.context_length; }
   int64_t active_weight_bytes() const override { return weights_.active_bytes; }
   int64_t step_bytes(int64_t rows, int64_t wanted) const override {
@@ -50,6 +56,11 @@ class LayeredModel final : public Model {
   bool logits_on_gpu() const override { return on_gpu(); }
   state::StateStore& states() override { return *states_; }
   Result<kernels::ExpertUse> expert_use() override;
+
+  std::span<const AdapterTarget> adapter_targets() const override { return weights_.targets; }
+  Result<int32_t> add_adapter(Adapter adapter) override;
+  bool has_adapter(int32_t number) const override { return adapters_.contains(number); }
+  void drop_adapter(int32_t number) override;
 
   Result<StepResult> forward(const StepPlan& plan) override;
   bool can_interleave() const override { return ops_.can_interleave(); }
@@ -68,7 +79,8 @@ class LayeredModel final : public Model {
     MatrixView logits;  ///< of its requested rows
     std::vector<ConstMatrixView> taps;
   };
-  Result<Started> start(const StepPlan& plan);
+  Result<Started> start(const StepPlan& given);
+  Result<StepPlan> with_vectors(const StepPlan& plan) const;
   Result<StepResult> wait_for(const MatrixView& logits);
   /// StepInputs::async_from: for each row of the plan, the index of its sequence's choice in the
   /// previous step, or ~token; empty if the host knows all tokens and may prepare their embedding
@@ -104,6 +116,7 @@ class LayeredModel final : public Model {
   /// The sequences whose tokens the last step chooses, in the order of its choices; compared, never
   /// dereferenced.
   std::vector<const state::SequenceState*> chosen_for_;
+  std::map<int32_t, Adapter> adapters_;      ///< by number; ops read their memory
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no row skips experts
 };
 

@@ -37,6 +37,12 @@ Status check_architecture(const gguf::Reader& file) {
   return {};
 }
 
+Result<bool> is_encoder(const gguf::Reader& file) {
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  CHIMERE_TRY(const ModelSpec spec, architecture->read(Keys(file, architecture->name)));
+  return spec.encoder;
+}
+
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options) {
   CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
@@ -48,7 +54,8 @@ Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Rea
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_CHECK_OK(check(options));
   CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
-  CHIMERE_TRY(ModelSpec spec, read(Keys(file, name)));
+  CHIMERE_TRY(ModelSpec spec, read(Keys(file, name, options.rope)));
+  if (options.pooling) spec.pooling = *options.pooling;
   WeightBinder binder(file);
   CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));
   CHIMERE_CHECK_OK(weights.place(spec, ops, options.host_expert_layers));

@@ -25,4 +25,9 @@ Status Model::draft(std::span<const DraftStart> /*starts*/, int /*depth*/,
   return unsupported("The model was loaded without an MTP head.");
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): models that take adapters keep it
+Result<int32_t> Model::add_adapter(Adapter /*adapter*/) {
+  return unsupported("this model takes no adapters");
+}
+
 }  // namespace chimere::model

@@ -10,12 +10,15 @@
 #include "base/result.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
+#include "model/adapter.h"
 #include "model/model_options.h"
 #include "model/pooling.h"
 #include "model/step.h"
 #include "state/state_store.h"
 
 namespace chimere::model {
+
+class RankHead;
 
 /// Chooses the draft for sequence `i` of Model::draft() from the logits of the first tokens of the
 /// vocabulary. Returns a token id, or -1 to end this sequence's chain.
@@ -33,8 +36,16 @@ class Model {
   /// Values per requested row of a step: a logit for each token, or the final hidden state of an
   /// embedding model.
   virtual int64_t n_outputs() const { return n_vocab(); }
-  /// Anything but kNone: this is an embedding model.
+  /// How the file says that hidden states are pooled.
   virtual Pooling pooling() const { return Pooling::kNone; }
+  /// Its outputs are hidden states: this is an embedding model or a reranker.
+  virtual bool embeds() const { return false; }
+  /// Every row of a text sees all others, so that a text must be complete in one step.
+  virtual bool encoder() const { return false; }
+  /// The head of a model whose pooling is kRank; else nullptr.
+  virtual const RankHead* rank_head() const { return nullptr; }
+  /// SequenceRows::second_segment is supported.
+  virtual bool has_segments() const { return false; }
   virtual int64_t context_length() const = 0;  ///< in tokens, as trained
   /// Weight bytes that a decode step of one sequence reads, for the bytes-moved model: each active
   /// weight once, one row of the embedding table, the routed experts that one token uses.
@@ -55,6 +66,19 @@ class Model {
 
   /// The pools that hold the states of this model's sequences.
   virtual state::StateStore& states() = 0;
+
+  /// What adapters may change.
+  virtual std::span<const AdapterTarget> adapter_targets() const { return {}; }
+  /// Makes an adapter for these targets available to SequenceRows::adapters, whatever made it: a
+  /// file (read_adapter()) or a program. Returns its number. No step may be in flight. Errors:
+  /// kInvalidArgument (too many adapters, or of other targets), kUnsupported (an adapter of experts
+  /// that this back end cannot apply), kOutOfMemory, kIo.
+  virtual Result<int32_t> add_adapter(Adapter adapter);
+  /// Whether add_adapter() has returned this number and drop_adapter() has not freed it. Other
+  /// threads may call it while none adds or drops adapters.
+  virtual bool has_adapter(int32_t /*number*/) const { return false; }
+  /// Frees it; no sequence may use it any more.
+  virtual void drop_adapter(int32_t /*number*/) {}
 
   /// Advances every sequence of the plan by its rows. Errors: kInvalidArgument (an invalid plan),
   /// kOutOfMemory (states), kIo (a file was truncated, rewritten or could not be read). On an error
@@ -103,6 +127,10 @@ class Model {
 /// Whether load_model() supports the file's general.architecture. Errors: kUnsupported (lists the
 /// supported ones), kInvalidData (the file names none).
 Status check_architecture(const gguf::Reader& file);
+
+/// Whether the file's model is an encoder (Model::encoder()). Errors: those of load_model() that
+/// need no tensors.
+Result<bool> is_encoder(const gguf::Reader& file);
 
 /// Loads the model according to general.architecture. The reader (which owns the mapped file) and
 /// ops must outlive the model. Errors: those of check_architecture(), kUnsupported (a variant that

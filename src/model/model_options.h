@@ -3,7 +3,10 @@
 #define CHIMERE_MODEL_MODEL_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 
+#include "model/pooling.h"
+#include "model/rope_options.h"
 #include "tensor/dtype.h"
 
 namespace chimere::model {
@@ -19,6 +22,8 @@ struct ModelOptions {
   int64_t max_pending_rows = 256;
   /// Most memory of pages, states and pending rows together; 0: what the numbers above amount to.
   int64_t max_state_bytes = 0;
+  /// In place of the "pooling_type" of the file.
+  std::optional<Pooling> pooling = std::nullopt;
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;
@@ -35,6 +40,8 @@ struct ModelOptions {
   /// until their weights sum to this; prefill rows use all. No effect on models without experts.
   /// Part of the model key of every stored state.
   float expert_top_p = 1;
+  /// Part of the model key of every stored state, like the top-p.
+  RopeOptions rope = {};
 };
 
 }  // namespace chimere::model

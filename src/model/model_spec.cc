@@ -45,7 +45,7 @@ Result<ModelSpec> read_model(const Keys& keys) {
 
 Result<Blocks> read_blocks(const Keys& keys) {
   Blocks blocks;
-  CHIMERE_TRY(const int all, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int all, keys.block_count());
   CHIMERE_TRY(blocks.mtp_heads, keys.integer_or("nextn_predict_layers", 0, 0, all - 1));
   blocks.layers = all - blocks.mtp_heads;
   return blocks;
@@ -61,22 +61,11 @@ Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& 
 }
 
 Result<Pooling> read_pooling(const Keys& keys) {
-  // Values of the GGUF format: none, mean, first token, last token, rank.
-  constexpr int kNone = 0;
-  constexpr int kMean = 1;
-  constexpr int kLast = 3;
-  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", kNone, 0, kMaxCount));
-  switch (type) {
-    case kNone:
-      return Pooling::kNone;
-    case kMean:
-      return Pooling::kMean;
-    case kLast:
-      return Pooling::kLast;
-    default:
-      return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
-                         "; embeddings are pooled by the mean (1) or the last token (3)");
-  }
+  constexpr int kTypes = 5;
+  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", 0, 0, kMaxCount));
+  if (type < kTypes) return static_cast<Pooling>(type);
+  return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
+                     "; known are none (0), mean (1), the first token (2), the last (3), rank (4)");
 }
 
 }  // namespace chimere::model

@@ -14,16 +14,27 @@
 
 namespace chimere::model {
 
+/// The norms of a model's residual stream.
+enum class NormKind {
+  kRms,
+  kLayer,  ///< layer norms, each with a bias (".bias" in place of ".weight") if the file has it
+};
+
 /// One layer. Its mixers read the same normalised rows; their outputs are added to the residual
 /// stream one after the other, and so is the network's output then.
 struct LayerSpec {
-  std::string mixer_norm = "attn_norm.weight";  ///< tensor of the norm before the mixers
-  std::vector<SubLayerSpec> mixers = {};        ///< empty: the layer has a network alone
-  /// Tensor of the norm before the network. Empty: the network reads the same rows as the mixers
-  /// (parallel residual connections, as in GPT-J).
+  /// Tensor of the norm before the mixers. Empty: they read the residual stream itself.
+  std::string mixer_norm = "attn_norm.weight";
+  std::vector<SubLayerSpec> mixers = {};  ///< empty: the layer has a network alone
+  /// Tensor of a norm of the residual stream after the mixers (post-norm, as in BERT); empty: none.
+  std::string mixer_post_norm = {};
+  /// Tensor of the norm before the network. Empty: the network reads the residual stream, if that
+  /// was normalised after the mixers, or the same rows as the mixers (parallel residual
+  /// connections, as in GPT-J).
   std::string network_norm = "ffn_norm.weight";
-  SubLayerSpec network = {};  ///< none: the layer has mixers alone
-  float residual_scale = 1;   ///< of what mixers and network add to the residual stream
+  SubLayerSpec network = {};           ///< none: the layer has mixers alone
+  std::string network_post_norm = {};  ///< like mixer_post_norm, after the network
+  float residual_scale = 1;            ///< of what mixers and network add to the residual stream
 };
 
 struct ModelSpec {
@@ -31,18 +42,27 @@ struct ModelSpec {
   int n_embd = 0;
   int n_vocab = 0;
   int context_length = 0;
+  NormKind norm = NormKind::kRms;
   float norm_eps = 0;
-  float embedding_scale = 1;  ///< of embedding rows, and of vectors in their place
+  /// Every row of a text sees all others: a text is one step's rows, and has no state.
+  bool encoder = false;
+  std::string embedding_norm = {};   ///< tensor of a norm of the embedding rows; empty: none
+  bool position_embeddings = false;  ///< "position_embd.weight" is added to embedding rows
+  bool keeps_embedding = false;      ///< mixers read embedding rows: SubLayerRows::embedding
+  float embedding_scale = 1;         ///< of embedding rows, and of vectors in their place
   float logit_scale = 1;
-  std::string output_norm = "output_norm.weight";  ///< tensor of the norm before the head
-  std::vector<LayerSpec> layers;                   ///< without MTP heads
-  std::optional<MtpSpec> mtp;                      ///< in the blocks after the layers
+  /// Tensor of the norm before the head; empty: none.
+  std::string output_norm = "output_norm.weight";
+  std::vector<LayerSpec> layers;  ///< without MTP heads
+  std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
   Pooling pooling = Pooling::kNone;
 
   int n_layers() const { return static_cast<int>(layers.size()); }
   /// Values per output row: a logit for each token, or the hidden state that an embedding is pooled
   /// from.
-  int n_outputs() const { return pooling == Pooling::kNone ? n_vocab : n_embd; }
+  int n_outputs() const { return embeds() ? n_embd : n_vocab; }
+  /// Its outputs are hidden states, not logits.
+  bool embeds() const { return encoder || pooling != Pooling::kNone; }
 };
 
 /// Reads and checks what every architecture has: all but layers, MTP heads and pooling. Errors:
@@ -62,7 +82,7 @@ Result<Blocks> read_blocks(const Keys& keys);
 /// "attention.recurrent_layers", or else all but every n-th layer ("full_attention_interval", 4).
 Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& blocks);
 
-/// "pooling_type" of an embedding model. Errors: kUnsupported (another type of pooling).
+/// "pooling_type" of an embedding model, kNone without it. Errors: kUnsupported (another type).
 Result<Pooling> read_pooling(const Keys& keys);
 
 }  // namespace chimere::model

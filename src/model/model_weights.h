@@ -8,20 +8,32 @@
 
 #include "base/result.h"
 #include "kernels/api.h"
+#include "model/input_embedding.h"
 #include "model/layers/mtp_head.h"
 #include "model/model_options.h"
 #include "model/model_spec.h"
+#include "model/rank_head.h"
 #include "model/sub_layer.h"
 #include "model/weight_binder.h"
 
 namespace chimere::model {
 
+/// A norm of the residual stream.
+struct Norm {
+  const float* weight = nullptr;  ///< [n_embd]; nullptr: there is no norm
+  const float* bias = nullptr;    ///< [n_embd]; nullptr: none
+
+  explicit operator bool() const { return weight != nullptr; }
+};
+
 struct Layer {
-  const float* mixer_norm = nullptr;  ///< [n_embd]; nullptr: there is no mixer
+  Norm mixer_norm;
   std::vector<std::unique_ptr<SubLayer>> mixers;
-  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: none, or `parallel_network`
-  std::unique_ptr<SubLayer> network;    ///< nullptr: there is none
-  bool parallel_network = false;        ///< the network reads the mixers' rows
+  Norm mixer_post_norm;
+  Norm network_norm;
+  std::unique_ptr<SubLayer> network;  ///< nullptr: there is none
+  Norm network_post_norm;
+  bool parallel_network = false;  ///< the network reads the mixers' rows
   float residual_scale = 1;
 };
 
@@ -30,10 +42,14 @@ struct ModelWeights {
   std::unique_ptr<kernels::PlacedTable> table;  ///< the same where ops read it
   std::vector<Layer> layers;
   size_t last_mixer = 0;  ///< index of the last layer with a mixer: after it, rows are independent
-  const float* output_norm = nullptr;  ///< [n_embd]
-  WeightView output;                   ///< [n_vocab, n_embd]; empty in embedding models
-  std::unique_ptr<MtpHead> mtp;        ///< if it is run
+  Norm embedding_norm;
+  Norm output_norm;
+  InputEmbedding input;                 ///< of a model that adds more than one table's rows
+  std::unique_ptr<RankHead> rank_head;  ///< if the file's pooling is rank
+  WeightView output;                    ///< [n_vocab, n_embd]; empty in embedding models
+  std::unique_ptr<MtpHead> mtp;         ///< if it is run
   int64_t active_bytes = 0;
+  std::vector<AdapterTarget> targets;              ///< by WeightView::target
   std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors whose layout in the file differs
 
   /// Binds every tensor that the model has, also those of MTP heads that are not run, so that a

@@ -45,10 +45,11 @@ Status StateBuilder::add_kv(int layer, const kernels::AttentionShape& shape,
                          .k_type = options_.cache_k,
                          .v_type = options_.cache_v,
                          .bytes = ops_.kv_page_bytes(shape, options_.cache_k, options_.cache_v),
-                         .layout_version = ops_.kv_layout()});
+                         .layout_version = ops_.kv_layout(),
+                         .window = shape.window});
   attach_.emplace_back([options = &options_, &view](state::StateStore& store, size_t component) {
-    view = {store.component_base(component), store.page_stride(), options->cache_k,
-            options->cache_v};
+    view = {store.component_base(component), store.component_stride(component), options->cache_k,
+            options->cache_v, store.page_group(component)};
   });
   return {};
 }

@@ -41,6 +41,12 @@ struct SequenceRows {
   /// of the block should be taken back, because later causal rows would see keys and values of a
   /// non-causal pass. Errors: kUnsupported from a model with recurrent layers.
   int32_t block = 0;
+  /// Encoders that know two segments only: rows from this one on are of the second ("token type"
+  /// 1), as in the pairs of a cross-encoder. 0: there is none.
+  int32_t second_segment = 0;
+  /// Adapters of all rows (Model::add_adapter()), at most kMaxRowAdapters, none twice; added in
+  /// this order. Part of what the sequence's state follows from.
+  std::vector<kernels::AdapterUse> adapters = {};
   /// 0: all logits of these rows; else only the `top` largest, at most kMaxTopLogits, which a GPU
   /// copies to the host much faster.
   int32_t top = 0;

@@ -136,6 +136,13 @@ Status check_block(const SequenceRows& rows, const StepLimits& limits) {
   return {};
 }
 
+Status check_encoder(const SequenceRows& rows, const StepLimits& limits) {
+  if (!limits.encoder) return {};
+  if (rows.row_class == RowClass::kPrefill && rows.state->position() == 0) return {};
+  return invalid_argument(
+      "an encoder computes a text in one step, as prefill rows from position 0 on");
+}
+
 Status check_taps(const StepPlan& plan, int n_layers) {
   int32_t before = -1;
   for (const int32_t layer : plan.taps) {
@@ -145,6 +152,26 @@ Status check_taps(const StepPlan& plan, int n_layers) {
                               std::to_string(n_layers));
     }
     before = layer;
+  }
+  return {};
+}
+
+Status check_adapters(const SequenceRows& rows, const StepLimits& limits) {
+  static_assert(kernels::kMaxAdapters <= 64);
+  if (rows.adapters.size() > static_cast<size_t>(kernels::kMaxRowAdapters)) {
+    return invalid_argument("a sequence has " + std::to_string(rows.adapters.size()) +
+                            " adapters; at most " + std::to_string(kernels::kMaxRowAdapters) +
+                            " are possible");
+  }
+  uint64_t seen = 0;
+  for (const kernels::AdapterUse& use : rows.adapters) {
+    const bool valid = use.adapter >= 0 && use.adapter < kernels::kMaxAdapters;
+    const uint64_t bit = valid ? uint64_t{1} << static_cast<unsigned>(use.adapter) : 0;
+    if ((limits.adapters & bit) == 0 || (seen & bit) != 0 || !std::isfinite(use.scale)) {
+      return invalid_argument("adapter " + std::to_string(use.adapter) +
+                              " does not exist, is given twice, or has a scale that is no number");
+    }
+    seen |= bit;
   }
   return {};
 }
@@ -166,6 +193,8 @@ Status check(const SequenceRows& rows, const StepLimits& limits) {
   }
   CHIMERE_CHECK_OK(check_selected(rows, limits.n_vocab));
   CHIMERE_CHECK_OK(check_block(rows, limits));
+  CHIMERE_CHECK_OK(check_encoder(rows, limits));
+  CHIMERE_CHECK_OK(check_adapters(rows, limits));
   return check_chunks(rows);
 }
 
@@ -196,11 +225,12 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   batch.n_embd_ = limits.n_embd;
   batch.taps_ = plan.taps;
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
-  batch.add_visible(plan);
+  batch.add_visible(plan, limits.encoder);
   batch.add_wanted(plan);
   batch.add_selected(plan);
   batch.add_masks(plan, limits.n_vocab);
   batch.add_choices(plan);
+  batch.add_adapters(plan);
   return batch;
 }
 
@@ -266,6 +296,18 @@ void StepBatch::add_choices(const StepPlan& plan) {
   }
 }
 
+void StepBatch::add_adapters(const StepPlan& plan) {
+  const auto plain = [](const SequenceRows& rows) { return rows.adapters.empty(); };
+  if (std::ranges::all_of(plan.sequences, plain)) return;
+  adapter_begin_.push_back(0);
+  for (const SequenceRows& rows : plan.sequences) {
+    for (size_t r = 0; r < rows.tokens.size(); ++r) {
+      adapter_uses_.insert(adapter_uses_.end(), rows.adapters.begin(), rows.adapters.end());
+      adapter_begin_.push_back(static_cast<int32_t>(adapter_uses_.size()));
+    }
+  }
+}
+
 void StepBatch::add(const SequenceRows& rows) {
   const auto sequence = static_cast<int32_t>(sequence_slices_.size()) - 1;
   const int32_t first_row = n_rows();
@@ -289,14 +331,14 @@ void StepBatch::add(const SequenceRows& rows) {
   n_vectors_ = static_cast<int64_t>(vectors_.size()) / n_embd_;
 }
 
-void StepBatch::add_visible(const StepPlan& plan) {
+void StepBatch::add_visible(const StepPlan& plan, bool encoder) {
   const auto has_block = [](const SequenceRows& rows) { return rows.block > 0; };
-  if (std::ranges::none_of(plan.sequences, has_block)) return;
+  if (!encoder && std::ranges::none_of(plan.sequences, has_block)) return;
   for (const int32_t position : row_position_) row_visible_.push_back(position + 1);
   size_t end = 0;
   for (const SequenceRows& rows : plan.sequences) {
     end += rows.tokens.size();
-    const auto block = static_cast<size_t>(rows.block);
+    const size_t block = encoder ? rows.tokens.size() : static_cast<size_t>(rows.block);
     for (size_t r = end - block; r < end; ++r) row_visible_[r] = row_position_[end - 1] + 1;
   }
 }

@@ -19,7 +19,9 @@ struct StepLimits {
   int n_embd = 0;
   int n_layers = 0;
   int max_rows = 0;
+  uint64_t adapters = 0;   ///< bit i: adapter i exists
   bool recurrent = false;  ///< some layer is recurrent: it has no non-causal form
+  bool encoder = false;    ///< a sequence is complete in one step, as prefill rows that all see it
 };
 
 /// Holds the pages and slots of a step until finish(); if it is destroyed before, no state has
@@ -56,6 +58,8 @@ class StepBatch {
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
   /// StepPlan::taps.
   std::span<const int32_t> taps() const { return taps_; }
+  /// SequenceRows::adapters of every row; empty if no sequence has any.
+  kernels::RowAdapters adapters() const { return {adapter_begin_, adapter_uses_}; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
@@ -65,11 +69,12 @@ class StepBatch {
  private:
   explicit StepBatch(state::Reservation reservation) : reservation_(std::move(reservation)) {}
   void add(const SequenceRows& rows);
-  void add_visible(const StepPlan& plan);
+  void add_visible(const StepPlan& plan, bool encoder);
   void add_wanted(const StepPlan& plan);
   void add_selected(const StepPlan& plan);
   void add_masks(const StepPlan& plan, int n_vocab);
   void add_choices(const StepPlan& plan);
+  void add_adapters(const StepPlan& plan);
 
   state::Reservation reservation_;
   std::vector<int32_t> tokens_;
@@ -90,6 +95,8 @@ class StepBatch {
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
   std::vector<int32_t> taps_;
+  std::vector<int32_t> adapter_begin_;
+  std::vector<kernels::AdapterUse> adapter_uses_;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;
 };

@@ -14,6 +14,7 @@ StepBuffers lay_out_step(BufferLayout& at, const ModelSpec& model, const ModelWe
   step.all.h = at.matrix(rows, model.n_embd);
   step.wanted.h = of_wanted.matrix(wanted, model.n_embd);
   at.skip_past(of_wanted);
+  if (model.keeps_embedding) step.embedding = at.matrix(rows, model.n_embd);
   step.sub_layer = at;
   // A row may be requested more than once.
   const int64_t most = std::max(rows, wanted);

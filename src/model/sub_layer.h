@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ struct SubLayerRows {
   std::span<const kernels::RowClass> classes;
   BufferLayout buffers;                      ///< free memory, laid out as SubLayer::lay_out() does
   kernels::ExpertUse* expert_use = nullptr;  ///< counters of experts used, in Ops::memory()
+  /// [rows, n_embd] what the first layer read of the residual stream; empty unless
+  /// ModelSpec::keeps_embedding.
+  ConstMatrixView embedding = {};
 };
 
 /// Where weights are put.
@@ -48,6 +52,18 @@ struct Placement {
   kernels::Ops& ops;
   /// Layers to come whose routed experts go to host memory (ModelOptions::host_expert_layers).
   int host_expert_layers = 0;
+  /// By their memory in the file.
+  std::map<const void*, WeightView> shared = {};
+
+  /// Ops::place() of weights that several sub-layers have in common: they are placed once. Errors:
+  /// those of Ops::place().
+  Result<WeightView> place_once(const WeightView& w) {
+    const auto known = shared.find(w.data);
+    if (known != shared.end()) return known->second;
+    CHIMERE_TRY(const WeightView placed, ops.place(w));
+    shared.emplace(w.data, placed);
+    return placed;
+  }
 };
 
 /// A mixer or a feed-forward network, bound to the weights of one layer.
@@ -77,6 +93,7 @@ struct SubLayerBinding {
   int n_embd = 0;
   float norm_eps = 0;
   const ModelOptions& options;
+  float scale = 1;  ///< SubLayerRows::scale
 
   /// Name of a tensor of the block: "blk.3." + name.
   std::string tensor(const std::string& name) const {

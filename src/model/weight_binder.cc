@@ -85,15 +85,37 @@ const float* WeightBinder::f32(const std::string& name, const std::vector<int64_
   return static_cast<const float*>(tensor->data);
 }
 
+int64_t WeightBinder::rows_of(const std::string& name) const {
+  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) return 0;
+  return tensor->dims.size() < 2 ? 1 : tensor->dims[1];
+}
+
 const float* WeightBinder::vector(const std::string& name, int64_t n) { return f32(name, {n}); }
 
 const float* WeightBinder::f32_matrix(const std::string& name, int64_t n_out, int64_t n_in) {
   return f32(name, {n_in, n_out});
 }
 
-WeightView WeightBinder::matrix(const std::string& name, int64_t n_out, int64_t n_in) {
+void WeightBinder::add_target(AdapterTarget target, WeightView& w) {
+  if (w.data == nullptr) return;
+  w.target = static_cast<int32_t>(targets_.size());
+  targets_.push_back(std::move(target));
+}
+
+void WeightBinder::mark_in_experts(const WeightView& w) {
+  if (w.target >= 0) targets_[static_cast<size_t>(w.target)].in_experts = true;
+}
+
+WeightView WeightBinder::fixed_matrix(const std::string& name, int64_t n_out, int64_t n_in) {
   const WeightView w = view(name, {n_in, n_out});
   active_bytes_ += w.bytes();
+  return w;
+}
+
+WeightView WeightBinder::matrix(const std::string& name, int64_t n_out, int64_t n_in) {
+  WeightView w = fixed_matrix(name, n_out, n_in);
+  add_target({.tensor = name, .n_in = n_in, .part_rows = n_out}, w);
   return w;
 }
 
@@ -111,18 +133,43 @@ WeightView WeightBinder::gathered(const std::string& name, int64_t n_all, int64_
   copies_.push_back(std::make_unique_for_overwrite<uint8_t[]>(rows.size() * bytes));
   uint8_t* const copy = copies_.back().get();
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(copy + i * bytes, all.row(rows[i]), bytes);
-  const WeightView w = {all.type, static_cast<int64_t>(rows.size()), n_in, copy};
+  WeightView w = {all.type, static_cast<int64_t>(rows.size()), n_in, copy};
+  add_target({.tensor = name,
+              .n_in = n_in,
+              .part_rows = n_all,
+              .rows = std::vector<int64_t>(rows.begin(), rows.end())},
+             w);
   active_bytes_ += w.bytes();
   return w;
 }
 
 std::vector<WeightView> WeightBinder::experts(const std::string& name, int n_experts, int n_used,
                                               int64_t n_out, int64_t n_in) {
-  const WeightView all = view(name, {n_in, n_out, n_experts});
+  if (const size_t at = name.find("_exps.weight"); at != std::string::npos && !has(name)) {
+    const std::string of_expert = name.substr(0, at) + ".";
+    if (has(of_expert + "0.weight"))
+      return separate_experts(of_expert, n_experts, n_used, n_out, n_in);
+  }
+  WeightView all = view(name, {n_in, n_out, n_experts});
+  add_target(
+      {.tensor = name, .n_in = n_in, .part_rows = n_out, .parts = n_experts, .in_experts = true},
+      all);
   std::vector<WeightView> each(static_cast<size_t>(n_experts));
   if (all.data == nullptr) return each;
   for (size_t e = 0; e < each.size(); ++e) {
     each[e] = all.rows_from(static_cast<int64_t>(e) * n_out, n_out);
+  }
+  active_bytes_ += n_used * each[0].bytes();
+  return each;
+}
+
+std::vector<WeightView> WeightBinder::separate_experts(const std::string& prefix, int n_experts,
+                                                       int n_used, int64_t n_out, int64_t n_in) {
+  std::vector<WeightView> each;
+  for (int e = 0; e < n_experts; ++e) {
+    const std::string name = prefix + std::to_string(e) + ".weight";
+    each.push_back(view(name, {n_in, n_out}));
+    add_target({.tensor = name, .n_in = n_in, .part_rows = n_out, .in_experts = true}, each.back());
   }
   active_bytes_ += n_used * each[0].bytes();
   return each;

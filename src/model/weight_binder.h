@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "gguf/reader.h"
+#include "model/adapter.h"
 #include "tensor/view.h"
 
 namespace chimere::model {
@@ -28,11 +29,12 @@ class WeightBinder {
   const float* vector(const std::string& name, int64_t n);
   /// f32 [n_out, n_in], read element by element.
   const float* f32_matrix(const std::string& name, int64_t n_out, int64_t n_in);
-  /// [n_out, n_in] of any float or quantised type.
+  /// [n_out, n_in] of any float or quantised type, which adapters may change.
   WeightView matrix(const std::string& name, int64_t n_out, int64_t n_in);
   /// Like matrix(), but a token reads one row of it.
   WeightView table(const std::string& name, int64_t n_rows, int64_t n_in);
-  /// [n_experts, n_out, n_in]; a token reads n_used of the experts.
+  /// [n_experts, n_out, n_in], or without such a tensor one for each expert ("ffn_up.3.weight" in
+  /// place of "ffn_up_exps.weight"); a token reads n_used of the experts.
   std::vector<WeightView> experts(const std::string& name, int n_experts, int n_used, int64_t n_out,
                                   int64_t n_in);
   /// Selected rows of a fused matrix [n_all, n_in], in the given order: a copy in memory, for files
@@ -42,6 +44,15 @@ class WeightBinder {
   /// Adds a problem of values, which finish() reports.
   void add_problem(std::string what) { problems_.push_back(std::move(what)); }
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
+  /// Rows of a tensor that the file has, 1 for a vector; 0 without the tensor.
+  int64_t rows_of(const std::string& name) const;
+
+  /// A matrix that no adapter may change.
+  WeightView fixed_matrix(const std::string& name, int64_t n_out, int64_t n_in);
+  /// Ops::moe_ffn() multiplies with this matrix.
+  void mark_in_experts(const WeightView& w);
+  /// What adapters may change; WeightView::target is an index into it.
+  std::vector<AdapterTarget> take_targets() { return std::move(targets_); }
 
   /// Bytes that one token reads of everything bound so far.
   int64_t active_bytes() const { return active_bytes_; }
@@ -62,12 +73,18 @@ class WeightBinder {
   const gguf::TensorInfo* find(const std::string& name, const std::vector<int64_t>& dims);
   WeightView view(const std::string& name, const std::vector<int64_t>& dims);
   const float* f32(const std::string& name, const std::vector<int64_t>& dims);
+  std::vector<WeightView> separate_experts(const std::string& prefix, int n_experts, int n_used,
+                                           int64_t n_out, int64_t n_in);
+
+  /// Makes `w`, which holds `rows` of a tensor (empty: all), a target of adapters.
+  void add_target(AdapterTarget target, WeightView& w);
 
   const gguf::Reader& file_;
   std::unordered_set<std::string> bound_;
   std::vector<std::string> problems_;
   std::vector<std::unique_ptr<uint8_t[]>> copies_;
   std::map<std::string, float> options_;
+  std::vector<AdapterTarget> targets_;
   int64_t active_bytes_ = 0;
 };
 

@@ -45,6 +45,7 @@ Error too_large(const char* what, int64_t limit) {
 /// State shared by the callbacks of one transfer.
 struct Transfer {
   const HttpGet* request = nullptr;
+  const HttpPost* post = nullptr;
   const Policy* policy = nullptr;
   const HttpClient* client = nullptr;
   CURL* handle = nullptr;
@@ -107,7 +108,12 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   if (!begin_body(transfer)) return 0;
   transfer.failure = count_body(transfer, size);
   if (!transfer.failure.ok()) return 0;
-  if (!success(transfer.response.status)) return size;  // ignore the bodies of errors and redirects
+  if (!success(transfer.response.status)) {
+    if (transfer.post != nullptr && transfer.post->on_error_data) {
+      transfer.post->on_error_data({data, size});
+    }
+    return size;
+  }
   if (transfer.request->on_data) transfer.failure = transfer.request->on_data({data, size});
   return transfer.failure.ok() ? size : 0;
 }
@@ -225,7 +231,7 @@ Result<std::vector<IpAddress>> HttpClient::addresses_of(const Url& url) {
   return addresses;
 }
 
-HttpResult HttpClient::get_once(const HttpGet& request, Hop& hop) {
+HttpResult HttpClient::send_once(const HttpGet& request, const HttpPost* post, Hop& hop) {
   HttpResult result;
   const Policy& policy = options_.policy;
   const auto url = parse_url(hop.url);
@@ -265,6 +271,7 @@ HttpResult HttpClient::get_once(const HttpGet& request, Hop& hop) {
   }
   Transfer transfer;
   transfer.request = &request;
+  transfer.post = post;
   transfer.policy = &policy;
   transfer.client = this;
   transfer.handle = handle;
@@ -282,6 +289,12 @@ HttpResult HttpClient::get_once(const HttpGet& request, Hop& hop) {
   curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(handle, CURLOPT_USERAGENT, options_.user_agent.c_str());
+  if (post != nullptr) {
+    curl_easy_setopt(handle, CURLOPT_POST, 1L);
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, post->body.data());
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(post->body.size()));
+  }
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
                    milliseconds(hop.seconds_left(policy.connect_seconds)));
@@ -329,6 +342,17 @@ HttpResult HttpClient::get_once(const HttpGet& request, Hop& hop) {
   return result;
 }
 
+HttpResult HttpClient::post(const HttpPost& request) {
+  Hop hop;
+  hop.url = request.url;
+  if (options_.policy.total_seconds > 0) {
+    hop.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(options_.policy.total_seconds));
+  }
+  const HttpGet common = {request.url, request.headers, request.on_start, request.on_data};
+  return send_once(common, &request, hop);
+}
+
 HttpResult HttpClient::get(const HttpGet& request) {
   Hop hop;
   hop.url = request.url;
@@ -338,7 +362,7 @@ HttpResult HttpClient::get(const HttpGet& request) {
   }
   for (int redirects = 0; redirects <= options_.policy.max_redirects; ++redirects) {
     hop.redirect.clear();
-    HttpResult result = get_once(request, hop);
+    HttpResult result = send_once(request, nullptr, hop);
     const bool redirected = result.response.status >= 300 && result.response.status <= 399;
     if (!result.status.ok() || !redirected) return result;
     for (auto& [name, value] : result.response.headers) hop.redirect_headers[name] = value;

@@ -70,6 +70,17 @@ struct HttpResult {
   HttpResponse response;
 };
 
+struct HttpPost {
+  std::string url;
+  std::vector<std::string> headers;  ///< "Name: value"
+  std::string body;
+  /// As in HttpGet.
+  std::function<Status(const HttpResponse&)> on_start;
+  std::function<Status(std::string_view)> on_data;
+  /// Called with the pieces of the body of a response with another status; may be empty.
+  std::function<void(std::string_view)> on_error_data;
+};
+
 struct HttpClientOptions {
   Policy policy;
   std::string user_agent = "chimere";
@@ -92,6 +103,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   HttpResult get(const HttpGet& request);
+  /// Is not redirected: a redirect is the response.
+  HttpResult post(const HttpPost& request);
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
  private:
@@ -102,7 +115,8 @@ class HttpClient {
   /// The checked addresses of the host. Errors: kInvalidArgument (the policy forbids it), those of
   /// Resolve.
   Result<std::vector<IpAddress>> addresses_of(const Url& url);
-  HttpResult get_once(const HttpGet& request, Hop& hop);
+  /// `post`: nullptr for a GET.
+  HttpResult send_once(const HttpGet& request, const HttpPost* post, Hop& hop);
 
   HttpClientOptions options_;
   std::unique_ptr<Curl> curl_;

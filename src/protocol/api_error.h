@@ -1,4 +1,4 @@
-// Errors in the form of the OpenAI API.
+// Errors of the API, in the forms of the APIs that clients use.
 #ifndef CHIMERE_PROTOCOL_API_ERROR_H_
 #define CHIMERE_PROTOCOL_API_ERROR_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::protocol {
 
-/// Becomes {"error": {"message", "type", "param", "code"}} with the HTTP status of its code.
+/// Has the HTTP status of its code.
 struct ApiError {
   ErrorCode code;
   std::string message;     ///< a sentence that says what to do
@@ -30,8 +30,15 @@ ApiError from_submit(const Error& error);
 /// The same for engram tables, where kOutOfMemory is 507: the table is full.
 ApiError from_engram(const Error& error);
 
+/// Whose clients a route is for.
+enum class ApiForm {
+  kOpenAi,     ///< {"error": {"message", "type", "param", "code"}}
+  kAnthropic,  ///< {"type": "error", "error": {"type", "message"}}
+  kOllama,     ///< {"error": message}
+};
+
 /// The body of the response. The type follows from the status.
-std::string error_body(const ApiError& error);
+std::string error_body(const ApiError& error, ApiForm form = ApiForm::kOpenAi);
 
 }  // namespace chimere::protocol
 

@@ -14,9 +14,6 @@ namespace {
 
 using Chat = FieldsOf<ChatRequest>;
 
-/// A schema may be nested deeply; nothing that reads a request is recursive.
-constexpr JsonLimits kChatLimits{.nesting = 100'000};
-
 /// Checks that the conversation is one that a generation can follow.
 void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const ChatRequest& out) {
   constexpr std::string_view kBlank = " \t\r\n";
@@ -27,12 +24,7 @@ void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const C
     fields.fail("'" + path + "' is empty; give the message a text, or leave it out.", path,
                 "empty_content");
   }
-  if (out.messages.back().role == "assistant") {
-    fields.fail(
-        "The last of 'messages' is the assistant's, and this server does not continue a message "
-        "yet; end with a message of the user.",
-        "messages", "unsupported_value");
-  }
+  check_continued(fields, out);
   check_tools(fields, out);
 }
 
@@ -43,6 +35,7 @@ void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits&
 
 void set_reasoning(Fields& fields, const FieldInfo& info, const std::string& value,
                    ChatRequest& out) {
+  out.given.push_back(settings::kReasoning.name);
   const Status status = out.settings.set(settings::kReasoning, value, fields.path_of(info.name));
   if (!status.ok()) fields.fail(status.error().message, info.name);
 }
@@ -65,6 +58,18 @@ void read_effort(Fields& fields, const FieldInfo& info, const RequestLimits& /*l
         "thinking_budget", "conflicting_fields");
   }
   set_reasoning(fields, info, effort == "minimal" ? "low" : effort, out);
+}
+
+void read_chat_think(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     ChatRequest& out) {
+  if (fields.any(info.name) == nullptr) return;
+  for (const char* other : {"reasoning_effort", "thinking_budget"}) {
+    if (fields.any(other) == nullptr) continue;
+    return fields.fail("'" + std::string(info.name) + "' and '" + other +
+                           "' both limit the reasoning; give one of them.",
+                       info.name, "conflicting_fields");
+  }
+  read_think(fields, info.name, out);
 }
 
 void read_budget(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
@@ -105,9 +110,40 @@ void read_fixed(Fields& fields, const FieldInfo& info, const RequestLimits& /*li
               info.name, "unsupported_value");
 }
 
+void read_orchestration(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                        ChatRequest& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr) return;
+  const auto wrong = [&](const std::string& what) {
+    fields.fail("'odo' " + what + ".", info.name, "invalid_value");
+  };
+  if (!value->is_object())
+    return fields.fail("'odo' must be an object.", info.name, "invalid_type");
+  for (const auto& [key, member] : value->items()) {
+    if (key == "mode") {
+      const std::string mode = member.is_string() ? member.get<std::string>() : "";
+      if (mode != "auto" && mode != "fast" && mode != "quality" && mode != "ultra") {
+        return wrong("has a 'mode' that is none of auto, fast, quality and ultra");
+      }
+      out.orchestration.mode = mode;
+    } else if (key == "collections") {
+      const bool texts = member.is_array() &&
+                         std::ranges::all_of(member, [](const Json& v) { return v.is_string(); });
+      if (!texts || static_cast<int64_t>(member.size()) > limits.collections) {
+        return wrong("must have at most " + std::to_string(limits.collections) +
+                     " names in 'collections'");
+      }
+      out.orchestration.collections = member.get<std::vector<std::string>>();
+    } else {
+      return wrong("has the members 'mode' and 'collections' only, not '" + key + "'");
+    }
+  }
+}
+
 constexpr auto kChatRows = std::to_array<Chat::Row>({
-    messages_field<ChatRequest>(
-        {.help = "The conversation; the last message is not the assistant's", .required = true}),
+    messages_field<ChatRequest>({.help = "The conversation; a last message of the assistant is "
+                                         "[continued](serving.md#continued-messages)",
+                                 .required = true}),
     Chat::include<kGenerationType>(),
     Chat::other(
         {.name = "max_tokens",
@@ -159,6 +195,13 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
                  .invalid = R"([-1, 21, 1.5, "x"])",
                  .with = R"("logprobs": true)"},
                 &read_top_logprobs),
+    Chat::other({.name = "think",
+                 .help = "The same as `reasoning_effort`; true: without a limit, false: `none`",
+                 .default_value = "`--reasoning`",
+                 .type_text = "true, false or an effort",
+                 .valid = R"([true, false, "low", "high"])",
+                 .invalid = R"([1, "x", []])"},
+                &read_chat_think),
     template_kwargs_field<ChatRequest>(),
     Chat::other({.name = "modalities",
                  .help = "the models generate text only",
@@ -172,6 +215,14 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
         {.name = "parallel_tool_calls",
          .help = "Whether one generation may have several calls",
          .default_value = "true"}),
+    Chat::other({.name = "odo",
+                 .help = "Of the [orchestrated models](orchestrator.md) `odo` and `odo:PIPELINE`: "
+                         "`mode` (`auto`, `fast`, `quality` or `ultra`) and `collections` (names)",
+                 .type_text = "object",
+                 .valid = R"([{}, {"mode": "fast"}, {"mode": "auto", "collections": ["man"]}])",
+                 .invalid = R"([1, [], {"mode": "slow"}, {"mode": 1}, {"collections": "man"},
+                                {"collections": [1]}, {"other": 1}])"},
+                &read_orchestration),
     Chat::refused("functions", "it is deprecated; use `tools`"),
     Chat::refused("function_call", "it is deprecated; use `tool_choice`"),
     Chat::refused("audio", "this model generates text only"),
@@ -188,7 +239,7 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
                                    const RequestLimits& limits, ChatRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kChatType, body, limits, out, kChatLimits);
+  return parse_body(kChatType, body, with_unknown(limits, false, out), out, kDeepJson);
 }
 
 }  // namespace chimere::protocol

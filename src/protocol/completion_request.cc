@@ -100,7 +100,7 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
                                          const RequestLimits& limits, CompletionRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kCompletionType, body, limits, out);
+  return parse_body(kCompletionType, body, with_unknown(limits, false, out), out);
 }
 
 }  // namespace chimere::protocol

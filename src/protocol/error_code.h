@@ -32,6 +32,7 @@ inline constexpr auto kErrorCodes = std::to_array<ErrorCodeInfo>({
     {"context_length_exceeded", {400}, "the prompt does not fit; the message has both numbers"},
     {"model_does_not_write", {400}, "the model computes embeddings and generates no text"},
     {"model_does_not_embed", {400}, "the model generates text and computes no embeddings"},
+    {"model_does_not_rank", {400}, "the model scores no pairs of texts; see --rerank-model"},
     {"engram_unavailable", {400}, "the server has no folder for engram tables"},
     {"bad_http_request", {400, 413, 431, 505}, "HTTP that this server does not accept"},
     {"missing_api_key", {401}, "the request has no API key"},
@@ -42,15 +43,28 @@ inline constexpr auto kErrorCodes = std::to_array<ErrorCodeInfo>({
     {"not_found", {404}, "the server has no such path"},
     {"model_not_found", {404}, "the server has no model of that name"},
     {"engram_not_found", {404}, "the key has no engram table of that name"},
+    {"collection_not_found", {404}, "the key has no collection of documents of that name"},
+    {"collection_failed", {500}, "the collection cannot be read or written; the message says why"},
+    {"conversation_not_found", {404}, "the key has no conversation, or it no message, of that id"},
+    {"history_gap",
+     {409},
+     "the stored message is shorter than the part begins; send it as a whole"},
+    {"history_failed", {500}, "the history cannot be read or written; the message has the reason"},
+    {"response_not_found", {404}, "the server stores no response of that id"},
+    {"previous_response_not_found",
+     {400},
+     "the response of `previous_response_id` is not stored (any more)"},
     {"method_not_allowed", {405}, "the path takes another method, which `Allow` names"},
     {"request_timeout", {408}, "the request did not arrive in time"},
     {"queue_full", {429}, "too many requests wait"},
     {"too_many_parallel_requests", {429}, "the key's limit of concurrent requests is reached"},
     {"rate_limit_exceeded", {429}, "the key's limit of requests per minute is reached"},
+    {"token_budget_exceeded", {429}, "the key's limit of tokens per day is reached"},
     {"overloaded", {503, 429}, "the server's own work queue is full; 429 for embeddings"},
     {"engine_error", {500}, "the generation failed"},
     {"stopping", {503}, "the server is stopping"},
     {"cancelled", {503, 499}, "the request was cancelled; 499 only in the log: the client is gone"},
+    {"model_unavailable", {503}, "the model cannot be loaded; the message has the reason"},
     {"out_of_memory", {503}, "the state of this request does not fit, even alone"},
     {"engram_full", {507}, "the engram table has no space left"},
 });
@@ -86,6 +100,8 @@ class ErrorCode {
 
 /// The `type` of an error object with this HTTP status.
 std::string_view error_type(int status);
+/// The same in Anthropic's API.
+std::string_view anthropic_error_type(int status);
 
 }  // namespace chimere::protocol
 

@@ -114,9 +114,13 @@ void Fields::refuse(std::string_view name, std::string_view why) {
        "unsupported_parameter");
 }
 
-std::optional<ApiError> Fields::finish() {
+std::optional<ApiError> Fields::finish(std::vector<std::string>* ignored) {
+  constexpr size_t kMostListed = 20;
   for (const auto& [name, value] : object_.items()) {
-    if (!known_.contains(name)) {
+    if (known_.contains(name)) continue;
+    if (ignored != nullptr) {
+      if (ignored->size() < kMostListed) ignored->push_back(path_of(name.substr(0, 100)));
+    } else {
       fail("Unknown field '" + path_of(name.substr(0, 100)) +
                "'; docs/api.md lists the supported fields.",
            name.substr(0, 100), "unknown_parameter");

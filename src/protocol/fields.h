@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/api_error.h"
 #include "protocol/json_text.h"
@@ -44,8 +45,9 @@ class Fields {
   void fail(ApiError error);
   bool failed() const { return error_.has_value(); }
 
-  /// To be called after all known fields. Errors: the first error, or an unknown field.
-  std::optional<ApiError> finish();
+  /// To be called after all known fields. Errors: the first error, or an unknown field unless
+  /// `ignored` receives their paths.
+  std::optional<ApiError> finish(std::vector<std::string>* ignored = nullptr);
 
  private:
   const Json& object_;

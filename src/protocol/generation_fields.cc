@@ -23,7 +23,9 @@ bool all_texts(const Json& list) {
 void read_settings(Fields& fields, const FieldInfo& /*info*/, const RequestLimits& /*limits*/,
                    GenerationFields& out) {
   for (const SettingInfo* setting : settings::all()) {
-    if (!setting->field.empty()) read_setting(fields, setting->field, *setting, out.settings);
+    if (setting->field.empty()) continue;
+    if (fields.any(setting->field) != nullptr) out.given.push_back(setting->name);
+    read_setting(fields, setting->field, *setting, out.settings);
   }
 }
 
@@ -74,28 +76,44 @@ void read_engram(Fields& fields, const FieldInfo& info, const RequestLimits& lim
   out.engram = value->get<std::vector<std::string>>();
 }
 
-void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
-                GenerationFields& out) {
+/// One item of `lora`: {"id": 0, "scale": 0.5}, {"name": "a"}, or "a".
+bool read_lora_item(const Json& item, LoraChoice& out) {
+  if (item.is_string()) {
+    out.name = item.get<std::string>();
+    return !out.name.empty();
+  }
+  if (!item.is_object()) return false;
+  for (const auto& [key, value] : item.items()) {
+    if (key == "id" && value.is_number_unsigned()) {
+      out.id = static_cast<int64_t>(std::min<uint64_t>(value.get<uint64_t>(), 1U << 30));
+    } else if (key == "name" && value.is_string()) {
+      out.name = value.get<std::string>();
+    } else if (key == "scale" && value.is_number() && std::abs(value.get<double>()) <= 1e6) {
+      out.scale = value.get<double>();
+    } else {
+      return false;
+    }
+  }
+  return out.name.empty() != (out.id < 0);
+}
+
+void read_lora_list(Fields& fields, std::string_view name, const Json& value,
+                    std::vector<LoraChoice>& out) {
+  constexpr size_t kMost = 64;
+  bool valid = value.is_array() && value.size() <= kMost;
+  for (size_t i = 0; valid && i < value.size(); ++i) {
+    valid = read_lora_item(value[i], out.emplace_back());
+  }
+  if (valid) return;
+  fields.fail("'" + std::string(name) + "' must be a list of at most " + std::to_string(kMost) +
+                  R"( adapters like {"id": 0, "scale": 0.5}, {"name": "a", "scale": 1} or "a".)",
+              name, "invalid_type");
+}
+
+void read_lora(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+               GenerationFields& out) {
   const Json* value = fields.any(info.name);
-  if (value == nullptr) return;
-  if (value->is_string()) {
-    out.stop.push_back(value->get<std::string>());
-  } else if (all_texts(*value)) {
-    if (static_cast<int64_t>(value->size()) > limits.stops) {
-      return fields.fail("'stop' has more than " + std::to_string(limits.stops) + " texts.",
-                         info.name);
-    }
-    out.stop = value->get<std::vector<std::string>>();
-  } else {
-    return fields.fail("'stop' must be a text or a list of texts.", info.name, "invalid_type");
-  }
-  for (const std::string& stop : out.stop) {
-    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.stop_bytes) {
-      return fields.fail(
-          "A text of 'stop' must have from 1 to " + std::to_string(limits.stop_bytes) + " bytes.",
-          info.name);
-    }
-  }
+  if (value != nullptr) read_lora_list(fields, info.name, *value, out.lora.emplace());
 }
 
 constexpr auto kStreamOptions = std::to_array<Generation::Row>({
@@ -117,6 +135,61 @@ void read_stream_options(Fields& fields, const FieldInfo& info, const RequestLim
   read_object(kStreamOptionsType, fields, *options, fields.path_of(info.name), limits, out);
 }
 
+void read_cache_key(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    GenerationFields& out) {
+  std::string key;
+  if (fields.text(info.name, key) && out.cache_key.empty()) out.cache_key = std::move(key);
+}
+
+void read_ignore_eos(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     GenerationFields& out) {
+  bool ignore = false;
+  if (fields.boolean(info.name, ignore) && ignore) out.min_tokens = 1 << 24;
+}
+
+void read_repetition_penalty(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                             GenerationFields& out) {
+  if (fields.any(info.name) == nullptr) return;
+  if (fields.any(settings::kRepeatPenalty.field) != nullptr) {
+    return fields.fail("'repetition_penalty' and 'repeat_penalty' are the same; give one of them.",
+                       info.name, "conflicting_fields");
+  }
+  out.given.push_back(settings::kRepeatPenalty.name);
+  read_setting(fields, info.name, settings::kRepeatPenalty, out.settings);
+}
+
+constexpr auto kSamplingRows = std::to_array<Generation::Row>({
+    {{.members = &describe_settings}, &read_settings},
+});
+
+constexpr auto kCacheScopeRows = std::to_array<Generation::Row>({
+    Generation::other({.name = "prompt_cache_key",
+                       .help = "[Scope](serving.md#cache-scopes) of the prompt's states in the "
+                               "prefix cache, within that of the API key",
+                       .default_value = "`user`",
+                       .type_text = "text",
+                       .valid = R"(["agent-1", ""])",
+                       .invalid = "[1, []]"},
+                      &read_cache_key),
+    Generation::other({.name = "user",
+                       .help = "The scope without `prompt_cache_key`",
+                       .type_text = "text",
+                       .valid = R"(["ann"])",
+                       .invalid = "[1, []]"},
+                      &read_cache_key),
+    Generation::boolean<&GenerationFields::use_cache>(
+        {.name = "cache_prompt",
+         .help = "Whether the prefix cache is read and written",
+         .default_value = "true"}),
+});
+
+}  // namespace
+
+constexpr ObjectType<GenerationFields> kSamplingType{kSamplingRows};
+constexpr ObjectType<GenerationFields> kCacheScopeType{kCacheScopeRows};
+
+namespace {
+
 constexpr auto kGenerationRows = std::to_array<Generation::Row>({
     Generation::text<&GenerationFields::model>(
         {.name = "model",
@@ -129,7 +202,7 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
          .min = 1,
          .limit = &RequestLimits::choices,
          .default_value = "1"}),
-    {{.members = &describe_settings}, &read_settings},
+    Generation::include<kSamplingType>(),
     Generation::other({.name = "logit_bias",
                        .help = "Added to the logits of at most 1,024 tokens; -100: never",
                        .type_text = "object of token ids with numbers from -100 to 100",
@@ -144,6 +217,14 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
          .valid = R"(["a", ["a", "b"], []])",
          .invalid = R"(["", [1], [""], 1, {}])"},
         &read_stops),
+    Generation::other(
+        {.name = "lora",
+         .help =
+             "[Adapters](lora.md) of the model with their scales, by `id` or `name`; `[]`: none",
+         .type_text = "list of objects or names",
+         .valid = R"([[], [{"id": 0, "scale": 0.5}], ["a", {"name": "b"}]])",
+         .invalid = R"(["a", [1], [{"id": 0, "name": "a"}], [{"scale": 1}], [{"id": -1}]])"},
+        &read_lora),
     Generation::other(
         {.name = "engram",
          .help = "Names of at most 8 [memories](serving.md#memories) that the generation uses",
@@ -166,11 +247,28 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
                       &read_stream_options),
     Generation::no_effect("store"),
     Generation::no_effect("service_tier"),
-    Generation::no_effect("prompt_cache_key"),
     Generation::no_effect("prompt_cache_retention"),
     Generation::no_effect("safety_identifier"),
     Generation::no_effect("metadata"),
-    Generation::no_effect("user"),
+    Generation::include<kCacheScopeType>(),
+    Generation::integer<&GenerationFields::min_tokens>(
+        {.name = "min_tokens",
+         .help = "Tokens before which the model cannot end the generation; a stop text still "
+                 "does. Not together with tools or a form of the output",
+         .max = 1 << 24,
+         .default_value = "0"}),
+    Generation::other({.name = "ignore_eos",
+                       .help = "The model cannot end the generation; needs a limit of the tokens, "
+                               "or the context is it",
+                       .default_value = "false",
+                       .type_text = "true or false",
+                       .valid = "[true, false]",
+                       .invalid = R"([1, "x"])"},
+                      &read_ignore_eos),
+    Generation::other({.name = "repetition_penalty",
+                       .help = "The same as `repeat_penalty`",
+                       .setting = &settings::kRepeatPenalty},
+                      &read_repetition_penalty),
 });
 
 /// The value of a field as the text of its setting; empty, with an error, if its type is wrong.
@@ -229,6 +327,73 @@ void read_setting(Fields& fields, std::string_view name, const SettingInfo& sett
   if (!status.ok()) fields.fail(status.error().message, name);
 }
 
+void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                GenerationFields& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr) return;
+  if (value->is_string()) {
+    out.stop.push_back(value->get<std::string>());
+  } else if (all_texts(*value)) {
+    if (static_cast<int64_t>(value->size()) > limits.stops) {
+      return fields.fail("'" + std::string(info.name) + "' has more than " +
+                             std::to_string(limits.stops) + " texts.",
+                         info.name);
+    }
+    out.stop = value->get<std::vector<std::string>>();
+  } else {
+    return fields.fail("'" + std::string(info.name) + "' must be a text or a list of texts.",
+                       info.name, "invalid_type");
+  }
+  for (const std::string& stop : out.stop) {
+    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.stop_bytes) {
+      return fields.fail("A text of '" + std::string(info.name) + "' must have from 1 to " +
+                             std::to_string(limits.stop_bytes) + " bytes.",
+                         info.name);
+    }
+  }
+}
+
+void turn_reasoning_on(ChatRequest& out) {
+  out.given.push_back(settings::kReasoning.name);
+  (void)out.settings.set(settings::kReasoning, "auto", "think");  // a valid value
+  out.template_kwargs = R"({"enable_thinking":true})";
+}
+
+void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
+  const Json* value = fields.any(name);
+  if (value == nullptr) return;
+  std::string reasoning;
+  if (value->is_boolean() && value->get<bool>()) return turn_reasoning_on(out);
+  if (value->is_boolean()) {
+    reasoning = "none";
+  } else if (value->is_string()) {
+    reasoning = value->get<std::string>();
+  }
+  constexpr std::string_view kWords[] = {"auto", "none", "low", "medium", "high"};
+  if (std::ranges::find(kWords, reasoning) == std::end(kWords)) {
+    return fields.fail(
+        "'" + fields.path_of(name) + "' must be true, false, none, low, medium or high.", name,
+        value->is_string() ? ErrorCode("invalid_value") : "invalid_type");
+  }
+  out.given.push_back(settings::kReasoning.name);
+  const Status status = out.settings.set(settings::kReasoning, reasoning, fields.path_of(name));
+  if (!status.ok()) fields.fail(status.error().message, name);
+}
+
+void check_continued(Fields& fields, const ChatRequest& request) {
+  if (request.messages.empty() || request.messages.back().role != "assistant") return;
+  if (!request.messages.back().tool_calls.empty()) {
+    return fields.fail(
+        "The last of 'messages' calls tools; add the results, or end with a text to continue.",
+        "messages", "unsupported_value");
+  }
+  if (request.format.kind == OutputFormat::Kind::kText) return;
+  fields.fail("'" + request.format.field +
+                  "' says what the whole output must be, but the last of 'messages' is the "
+                  "assistant's, which is continued; end with a message of the user.",
+              "messages", "conflicting_fields");
+}
+
 void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out) {
   int64_t most = 0;
   if (!fields.integer(name, 1, std::numeric_limits<int64_t>::max(), most)) return;
@@ -243,6 +408,21 @@ void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& ou
   const std::string text = std::to_string(std::min(most, largest));
   const Status status = out.settings.set(settings::kMaxTokens, text, fields.path_of(name));
   if (!status.ok()) fields.fail(status.error().message, name);
+}
+
+std::optional<ApiError> parse_lora_scales(std::string_view body, std::vector<LoraChoice>& out) {
+  constexpr std::string_view kName = "lora";
+  out.clear();
+  Json object;
+  const std::string wrapped = R"({"lora":)" + std::string(body) + "}";
+  if (auto error = parse_object(wrapped, JsonLimits{}, object)) return error;
+  Fields fields(object, "");
+  if (const Json* list = fields.any(kName)) {
+    read_lora_list(fields, kName, *list, out);
+  } else {
+    fields.missing(kName);
+  }
+  return fields.finish();
 }
 
 }  // namespace chimere::protocol

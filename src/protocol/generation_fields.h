@@ -11,9 +11,26 @@ namespace chimere::protocol {
 /// Everything but the limit of the tokens and log-probabilities, which differ between endpoints.
 extern const ObjectType<GenerationFields> kGenerationType;
 
+/// The settings of sampling alone.
+extern const ObjectType<GenerationFields> kSamplingType;
+/// The fields that select a scope in the prefix cache, and whether it is used.
+extern const ObjectType<GenerationFields> kCacheScopeType;
+
 /// Reads a number, a list or a text into a setting, which checks it.
 void read_setting(Fields& fields, std::string_view name, const SettingInfo& setting,
                   Settings& settings);
+
+/// Stop strings: a text, or a list.
+void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                GenerationFields& out);
+
+/// The model reasons, without a limit, if its template can make it.
+void turn_reasoning_on(ChatRequest& out);
+/// Reads `think`: true, false or an effort as the setting of the reasoning.
+void read_think(Fields& fields, std::string_view name, ChatRequest& out);
+
+/// Fails if the last message is the assistant's and cannot be continued.
+void check_continued(Fields& fields, const ChatRequest& request);
 
 /// Reads a limit of the generation, at least 1; a value above the setting's maximum is lowered to
 /// it.

@@ -19,6 +19,9 @@ struct JsonLimits {
   int64_t values = 2'000'000;  ///< each token id of a prompt is one; bounds the memory of parsing
 };
 
+/// For requests with schemas, which may be nested deeply: nothing that reads them is recursive.
+inline constexpr JsonLimits kDeepJson{.nesting = 100'000};
+
 /// Parses one object. Errors (400): malformed or non-UTF-8 text with the byte position, nesting too
 /// deep, too many values, not an object, or an object with a duplicate name (`duplicate_field`,
 /// with its path).

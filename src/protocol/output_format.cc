@@ -72,6 +72,29 @@ void read_json_object_field(Fields& fields, const FieldInfo& info, const Request
   if (fields.boolean(info.name, wanted); wanted) set_format(fields, info, Kind::kJsonObject, out);
 }
 
+/// No white space in documents, as vLLM's field says it: the option of the schema, which every
+/// reader of schemas knows. Behind the fields that set the format.
+void read_compact_field(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                        OutputFormat& out) {
+  bool compact = false;
+  fields.boolean(info.name, compact);
+  if (!compact) return;
+  Json schema;
+  if (out.kind == Kind::kJsonObject) {
+    schema["type"] = "object";
+  } else if (out.kind == Kind::kJsonSchema) {
+    schema = Json::parse(out.text, nullptr, false);
+    if (schema.is_boolean() && schema.get<bool>()) schema = Json::object();
+  }
+  if (!schema.is_object()) return;  // other formats have no white space of their own
+  Json& guidance = schema["x-guidance"];
+  if (guidance.is_null()) guidance = Json::object();
+  if (!guidance.is_object()) return;  // refused with the schema
+  guidance["whitespace_flexible"] = false;
+  out.kind = Kind::kJsonSchema;
+  out.text = to_text(schema);
+}
+
 // response_format
 
 void read_format_type(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -212,6 +235,13 @@ constexpr auto kStructuredRows = std::to_array<FormatRow::Row>({
                       .valid = kGrammarValues,
                       .invalid = "[1, []]"},
                      &read_text_field<Kind::kGrammar>),
+    FormatRow::other({.name = "disable_any_whitespace",
+                      .help = "No white space between the parts of a document in JSON",
+                      .default_value = "false",
+                      .type_text = "true or false",
+                      .valid = "[true, false]",
+                      .invalid = "[1, {}]"},
+                     &read_compact_field),
 });
 constexpr ObjectType<OutputFormat> kStructuredType{kStructuredRows};
 
@@ -289,7 +319,46 @@ constexpr auto kOutputRows = std::to_array<Generation::Row>({
                       &read_format<&read_text_field<Kind::kGrammar>>),
 });
 
+void read_flat_schema(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                      OutputFormat& out) {
+  const Json* schema = fields.any(info.name);
+  if (schema != nullptr) return read_schema_into(fields, info, *schema, out);
+  if (out.kind == Kind::kJsonSchema) fields.missing(info.name);
+}
+
+constexpr auto kFlatRows = std::to_array<FormatRow::Row>({
+    FormatRow::other({.name = "type"}, &read_format_type),
+    FormatRow::text<&OutputFormat::name>({.name = "name"}),
+    FormatRow::text<&OutputFormat::description>({.name = "description"}),
+    FormatRow::boolean<&OutputFormat::strict>({.name = "strict"}),
+    FormatRow::other({.name = "schema"}, &read_flat_schema),
+});
+constexpr ObjectType<OutputFormat> kFlatType{kFlatRows};
+
 }  // namespace
+
+void read_flat_format(Fields& fields, std::string_view name, const RequestLimits& limits,
+                      OutputFormat& out) {
+  const Json* value = fields.any(name);
+  if (value == nullptr) return;
+  out.field = fields.path_of(name);
+  read_object(kFlatType, fields, *value, out.field, limits, out);
+}
+
+void read_ollama_format(Fields& fields, std::string_view name, OutputFormat& out) {
+  const Json* value = fields.any(name);
+  if (value == nullptr) return;
+  if (value->is_string() && value->get_ref<const std::string&>().empty()) return;
+  out.field = fields.path_of(name);
+  if (*value == "json") {
+    out.kind = Kind::kJsonObject;
+  } else if (value->is_object()) {
+    out.kind = Kind::kJsonSchema;
+    out.text = to_text(*value);
+  } else {
+    fields.fail("'" + out.field + "' must be \"json\" or a JSON Schema.", name, "invalid_type");
+  }
+}
 
 constexpr ObjectType<GenerationFields> kOutputFormatType{kOutputRows};
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "protocol/rerank.h"
+
 namespace chimere::protocol {
 namespace {
 
@@ -146,7 +148,8 @@ TEST(ChatRequest, Messages) {
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
       {R"([{"role":"assistant","content":"x","annotations":[{}]}])", "messages[0].annotations"},
-      {R"([{"role":"user","content":"x"},{"role":"assistant","content":"y"}])", "messages"},
+      {R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}])",
+       "messages"},
       {R"([{"role":"user","content":""}])", "messages[0].content"},
       {R"([{"role":"user","content":"x"},{"role":"user","content":" \n"}])", "messages[1].content"},
       {R"([{"role":"user","content":[]}])", "messages[0].content"},
@@ -350,6 +353,39 @@ TEST(TokenRequests, AcceptTextsMessagesAndIds) {
   EXPECT_EQ(d.tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_TRUE(parse_detokenize(R"({"tokens":[-1]})", d));
   EXPECT_TRUE(parse_detokenize(R"({"tokens":3})", d));
+}
+
+TEST(RerankRequest, ReadsDocumentsOfBothForms) {
+  RerankRequest r;
+  ASSERT_FALSE(parse_rerank(
+      R"({"model":"m","query":"q","documents":["a",{"text":"b"}],"top_n":1,"return_documents":false})",
+      {}, r));
+  EXPECT_EQ(r.query, "q");
+  EXPECT_EQ(r.documents, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(r.top, 1);
+  EXPECT_FALSE(r.return_documents);
+  CohereRerankRequest cohere;
+  ASSERT_FALSE(parse_cohere_rerank(
+      R"({"query":"q","documents":["a"],"max_tokens_per_doc":5,"priority":0})", {}, cohere));
+  EXPECT_EQ(cohere.document_tokens, 5);
+  for (const char* body :
+       {R"({"query":"q","documents":["a","b","c"]})",
+        R"({"query":"q","documents":[{"title":"x"}]})",
+        R"({"query":"q","documents":[{"text":"x","title":"y"}]})", R"({"documents":["a"]})",
+        R"({"query":"q"})", R"({"query":"q","documents":["a"],"top_n":0})"}) {
+    EXPECT_TRUE(parse_rerank(body, {.embeddings = 2}, r)) << body;
+  }
+}
+
+TEST(ScoreRequest, PairsOneTextOrAsMany) {
+  ScoreRequest r;
+  ASSERT_FALSE(parse_score(R"({"text_1":"a","text_2":["b","c"]})", {}, r));
+  EXPECT_EQ(r.first.size(), 1U);
+  EXPECT_EQ(r.second.size(), 2U);
+  ASSERT_FALSE(parse_score(R"({"text_1":["a","b"],"text_2":["c","d"]})", {}, r));
+  const auto error = parse_score(R"({"text_1":["a","b"],"text_2":"c"})", {}, r);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->param, "text_1");
 }
 
 TEST(EmbeddingsRequest, AcceptsTextsAndTokens) {

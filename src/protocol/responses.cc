@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <variant>
 
 #include "protocol/json_text.h"
+#include "protocol/logprobs_json.h"
+#include "protocol/requests.h"
 
 namespace chimere::protocol {
 namespace {
@@ -32,24 +35,11 @@ Json finish_json(const Choice& choice) {
   return choice.finish_reason.empty() ? Json() : Json(choice.finish_reason);
 }
 
-Json bytes_json(const std::string& bytes) {
-  Json out = Json::array();
-  for (const char c : bytes) out.push_back(static_cast<uint8_t>(c));
-  return out;
-}
-
-Json logprob_json(const Logprob& l) {
-  return {{"token", l.bytes}, {"logprob", l.value}, {"bytes", bytes_json(l.bytes)}};
-}
-
 Json chat_logprobs(const Choice& choice) {
   if (!choice.has_logprobs) return {};
-  Json content = Json::array();
-  for (const TokenLogprobs& t : choice.logprobs) {
-    Json entry = logprob_json(t.token);
-    entry["top_logprobs"] = Json::array();
-    for (const Logprob& l : t.top) entry["top_logprobs"].push_back(logprob_json(l));
-    content.push_back(std::move(entry));
+  Json content = token_logprobs_json(choice.logprobs);
+  for (size_t i = 0; i < content.size(); ++i) {
+    if (choice.logprobs[i].from_draft) content[i]["from_draft"] = true;
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
@@ -124,11 +114,14 @@ Json model_json(const ModelEntry& model) {
               {"owned_by", "chimere"},
               {"max_model_len", model.context},
               {"context_length", model.context}};
-  if (model.trained_context > 0) {
-    out["trained_context_length"] = model.trained_context;
+  if (model.trained_context > 0) out["trained_context_length"] = model.trained_context;
+  if (model.max_state_bytes > 0) {
     out["max_state_bytes"] = model.max_state_bytes;
     out["max_kv_tokens"] = model.max_kv_tokens;
   }
+  if (!model.aliases.empty()) out["aliases"] = model.aliases;
+  if (!model.parent.empty()) out["parent"] = model.parent;
+  if (!model.state.empty()) out["state"] = model.state;
   return out;
 }
 
@@ -184,6 +177,7 @@ std::string chat_response(const ResponseHead& head, std::span<const Choice> choi
                               {"logprobs", chat_logprobs(c)},
                               {"finish_reason", finish_json(c)}});
   }
+  if (!head.orchestration.empty()) out["odo"] = Json::parse(head.orchestration);
   out["usage"] = usage_json(usage);
   add_warnings(head, out);
   return to_text(out);
@@ -243,6 +237,24 @@ std::string TextChunks::chunk(const std::string& content) const {
   return before_ + to_text(Json(content)) + after_;
 }
 
+std::string chat_step_chunk(const ResponseHead& head, std::string_view member,
+                            std::string_view json, bool null_usage) {
+  Json out = head_json(head, "chat.completion.chunk");
+  // An empty choice rather than none, because clients read the first one.
+  out["choices"] = Json::array({{{"index", 0},
+                                 {"delta", Json::object()},
+                                 {"logprobs", nullptr},
+                                 {"finish_reason", nullptr}}});
+  if (null_usage) out["usage"] = nullptr;
+  Json value = Json::parse(json);
+  if (member.empty()) {
+    out["odo"] = std::move(value);
+  } else {
+    out["odo"][std::string(member)] = std::move(value);
+  }
+  return to_text(out);
+}
+
 std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage) {
   return usage_chunk(head_json(head, "chat.completion.chunk"), usage);
 }
@@ -287,13 +299,33 @@ std::string embeddings_response(std::string_view model, std::span<const std::vec
   return out + R"(,"usage":)" + to_text(usage) + '}';
 }
 
-std::string engram_response(std::string_view table, int64_t written,
-                            std::span<const std::string> refused, int64_t ngrams) {
-  return to_text({{"object", "engram.write"},
-                  {"table", table},
-                  {"written", written},
-                  {"refused", refused},
-                  {"ngrams", ngrams}});
+std::string cohere_embed_response(std::string_view id, const EmbeddingsRequest& request,
+                                  std::span<const std::vector<float>> vectors, int64_t tokens) {
+  const Json head = {
+      {"id", id},
+      {"response_type", "embeddings_by_type"},
+      {"meta",
+       {{"api_version", {{"version", "2"}}}, {"billed_units", {{"input_tokens", tokens}}}}}};
+  std::string out = to_text(head);
+  out.back() = ',';
+  out += R"("texts":[)";
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    if (i > 0) out += ',';
+    out += to_text(Json(std::get<std::string>(request.inputs[i])));
+  }
+  out += R"(],"embeddings":{)";
+  const auto list = [&](const char* name, const auto& append) {
+    if (out.back() == ']') out += ',';
+    out += '"' + std::string(name) + "\":[";
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if (i > 0) out += ',';
+      append(vectors[i], out);
+    }
+    out += ']';
+  };
+  if (request.floats) list("float", append_numbers);
+  if (request.base64) list("base64", append_base64);
+  return out + "}}";
 }
 
 std::string detokenize_response(std::string_view content) {
@@ -301,6 +333,19 @@ std::string detokenize_response(std::string_view content) {
 }
 
 std::string status_response(const ServerStatus& s) {
+  Json models = Json::array();
+  for (const ServerStatus::Model& m : s.models) {
+    models.push_back({{"id", m.id},
+                      {"kind", m.kind},
+                      {"state", m.state},
+                      {"progress", m.progress},
+                      {"bytes", m.bytes},
+                      {"requests", m.requests},
+                      {"waiting", m.waiting},
+                      {"loads", m.loads},
+                      {"evictions", m.evictions},
+                      {"failures", m.failures}});
+  }
   return to_text({{"version", s.version},
                   {"model", s.model},
                   {"ready", s.ready},
@@ -314,7 +359,9 @@ std::string status_response(const ServerStatus& s) {
                    {{"kv_bytes", s.kv_bytes},
                     {"kv_limit", s.kv_limit},
                     {"recurrent_bytes", s.recurrent_bytes},
-                    {"recurrent_limit", s.recurrent_limit}}}});
+                    {"recurrent_limit", s.recurrent_limit},
+                    {"models_limit", s.models_limit}}},
+                  {"models", std::move(models)}});
 }
 
 }  // namespace chimere::protocol

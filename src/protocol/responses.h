@@ -8,7 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/token_logprobs.h"
+
 namespace chimere::protocol {
+
+struct EmbeddingsRequest;
 
 /// A field that is not honoured to the letter.
 struct Warning {
@@ -23,16 +27,7 @@ struct ResponseHead {
   std::string model;
   std::string fingerprint;
   std::vector<Warning> warnings = {};  ///< in responses in one piece
-};
-
-struct Logprob {
-  std::string bytes;  ///< of the token; may end inside a character
-  float value = 0;    ///< ln of the probability
-};
-
-struct TokenLogprobs {
-  Logprob token;
-  std::vector<Logprob> top;  ///< most likely first
+  std::string orchestration = {};      ///< JSON object: the field `odo`; or empty
 };
 
 struct Usage {
@@ -63,7 +58,9 @@ struct Choice {
   std::string finish_reason;
   bool has_logprobs = false;
   std::vector<TokenLogprobs> logprobs;
-  int64_t text_offset = 0;  ///< completions: offset of its first token in the text
+  int64_t text_offset = 0;     ///< completions: offset of its first token in the text
+  std::string stop_text = {};  ///< the stop string that ended it; empty: none did
+  bool context_full = false;   ///< of a finish for "length": it was the context's
 };
 
 std::string chat_response(const ResponseHead& head, std::span<const Choice> choices,
@@ -88,6 +85,9 @@ class TextChunks {
 std::string chat_role_chunk(const ResponseHead& head, int64_t index, bool null_usage);
 std::string chat_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
 std::string completion_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
+/// A chunk without text that has `json`, an object, in the field `odo`; or in its member `member`.
+std::string chat_step_chunk(const ResponseHead& head, std::string_view member,
+                            std::string_view json, bool null_usage);
 std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage);
 std::string completion_usage_chunk(const ResponseHead& head, const Usage& usage);
 
@@ -104,6 +104,9 @@ struct ModelEntry {
   int64_t trained_context = 0;
   int64_t max_state_bytes = 0;  ///< of all requests' keys, values and recurrent states
   int64_t max_kv_tokens = 0;    ///< of all requests together
+  std::string state = {};       ///< "ready", "absent", ...; empty: not said
+  std::vector<std::string> aliases = {};
+  std::string parent = {};  ///< of an adapter: its model; else empty
 };
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_response(const ModelEntry& model);
@@ -112,9 +115,45 @@ std::string model_response(const ModelEntry& model);
 std::string embeddings_response(std::string_view model, std::span<const std::vector<float>> vectors,
                                 bool base64, int64_t tokens);
 
+/// The same in the shape of Cohere's /v2/embed, with the request's texts.
+std::string cohere_embed_response(std::string_view id, const EmbeddingsRequest& request,
+                                  std::span<const std::vector<float>> vectors, int64_t tokens);
+
 /// The result of writing to an engram table. `refused`: one sentence per refused text.
 std::string engram_response(std::string_view table, int64_t written,
                             std::span<const std::string> refused, int64_t ngrams);
+
+/// An engram table of a client.
+struct EngramInfo {
+  std::string name;
+  int64_t ngrams = 0;
+  int64_t contexts = 0;
+  int64_t bytes = 0;
+  std::vector<std::string> sources;
+};
+std::string engram_list(std::span<const EngramInfo> tables);
+std::string engram_info(const EngramInfo& table);
+std::string engram_deleted(std::string_view name);
+
+/// A part of a text that a table knows.
+struct EngramMatch {
+  std::string text;
+  int64_t begin = 0;  ///< tokens of the text
+  int64_t end = 0;
+  int64_t context = 0;
+  double count = 0;
+};
+std::string engram_matches(std::string_view table, int64_t tokens,
+                           std::span<const EngramMatch> matches);
+/// A token that a table predicts.
+struct EngramPrediction {
+  int32_t token = 0;
+  std::string text;
+  double probability = 0;
+  double count = 0;
+  int64_t context = 0;
+};
+std::string engram_predictions(std::string_view table, std::span<const EngramPrediction> tokens);
 
 /// `pieces`: the texts of the tokens; empty if not requested.
 std::string tokenize_response(std::span<const int32_t> tokens, std::span<const std::string> pieces,
@@ -123,8 +162,23 @@ std::string detokenize_response(std::string_view content);
 
 /// The body of /v1/status.
 struct ServerStatus {
+  /// A model, loaded or not.
+  struct Model {
+    std::string id;
+    std::string kind;  ///< "text" or "embedding"
+    std::string state;
+    double progress = 0;   ///< of state "loading", 0 to 1
+    int64_t bytes = 0;     ///< of memory
+    int64_t requests = 0;  ///< that use it
+    int64_t waiting = 0;   ///< requests that wait until it is loaded
+    uint64_t loads = 0;
+    uint64_t evictions = 0;
+    uint64_t failures = 0;
+  };
   std::string version;
-  std::string model;
+  std::string model;  ///< the default one
+  std::vector<Model> models;
+  int64_t models_limit = 0;  ///< bytes of all loaded models together; 0: no limit
   bool ready = false;
   double uptime_seconds = 0;
   int64_t connections = 0;

@@ -4,6 +4,7 @@
 
 #include "protocol/api_error.h"
 #include "protocol/json_text.h"
+#include "protocol/rerank.h"
 
 namespace chimere::protocol {
 namespace {
@@ -123,6 +124,26 @@ TEST(Responses, AnErrorNamesTheField) {
   EXPECT_EQ(other["type"], "rate_limit_error");
   EXPECT_EQ(other["code"], "queue_full");
   EXPECT_TRUE(other["param"].is_null());
+}
+
+TEST(RerankResponse, HasTheShapesOfJinaCohereAndVllm) {
+  const std::string text = "a\"b";
+  const RankedDocument ranked[] = {{2, 0.5, &text}, {0, 0.25, nullptr}};
+  EXPECT_EQ(
+      rerank_response("m", ranked, 7),
+      R"({"model":"m","object":"list","usage":{"prompt_tokens":7,"total_tokens":7},"results":)"
+      R"([{"index":2,"relevance_score":0.5,"document":{"text":"a\"b"}},)"
+      R"({"index":0,"relevance_score":0.25}]})");
+  EXPECT_EQ(cohere_rerank_response("r-1", ranked),
+            R"({"id":"r-1","results":[{"index":2,"relevance_score":0.5},)"
+            R"({"index":0,"relevance_score":0.25}],)"
+            R"("meta":{"api_version":{"version":"2"},"billed_units":{"search_units":1}}})");
+  const double scores[] = {0.5, 1};
+  EXPECT_EQ(
+      score_response("s-1", "m", 17, scores, 3),
+      R"({"id":"s-1","object":"list","created":17,"model":"m","data":)"
+      R"([{"index":0,"object":"score","score":0.5},{"index":1,"object":"score","score":1.0}],)"
+      R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
 }
 
 TEST(EmbeddingsResponse, NumbersAndBase64) {

@@ -33,49 +33,11 @@ constexpr Field<T> function_type() {
           }};
 }
 
-void read_tool_name(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                    Tool& out) {
-  if (!fields.text(info.name, out.name)) return fields.missing(info.name);
-  constexpr size_t kLongest = 128;
-  constexpr std::string_view kLetters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
-  const bool valid = !out.name.empty() && out.name.size() <= kLongest &&
-                     out.name.find_first_not_of(kLetters) == std::string::npos;
-  if (valid) return;
-  fields.fail("'" + fields.path_of(info.name) +
-                  "' must have from 1 to 128 letters, digits and characters of \"_-.:/\".",
-              info.name);
-}
-
-void read_parameters(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                     Tool& out) {
-  const Json* schema = fields.any(info.name);
-  if (schema == nullptr) return;
-  if (!schema->is_object()) {
-    return fields.fail("'" + fields.path_of(info.name) + "' must be an object, a JSON Schema.",
-                       info.name, "invalid_type");
-  }
-  out.parameters = to_text(*schema);
-}
-
 constexpr auto kFunctionRows = std::to_array<ToolRow::Row>({
-    ToolRow::other({.name = "name",
-                    .help = "From 1 to 128 letters, digits and characters of `_-.:/`; each name "
-                            "once",
-                    .required = true,
-                    .type_text = "text",
-                    .valid = R"(["f", "a.b:c/d_e-9"])",
-                    .invalid = R"(["", "a b", "<x>", 1])"},
-                   &read_tool_name),
+    tool_name_field(),
     ToolRow::text<&Tool::description>(
         {.name = "description", .help = "Passed to the template, for the model"}),
-    ToolRow::other({.name = "parameters",
-                    .help = "JSON Schema of the arguments",
-                    .default_value = "no arguments",
-                    .type_text = "object",
-                    .valid = R"([{}, {"type": "object", "properties": {"a": {}}}])",
-                    .invalid = R"([1, [], "x"])"},
-                   &read_parameters),
+    tool_schema_field("parameters", false),
     ToolRow::boolean<&Tool::strict>(
         {.name = "strict",
          .help = "The arguments of a call are always valid under the schema",
@@ -168,6 +130,34 @@ constexpr ObjectType<ToolChoice> kToolChoiceType{kToolChoiceRows};
 constexpr ObjectType<Tool> kToolType{kToolRows};
 constexpr ObjectType<ToolCall> kToolCallType{kCallRows};
 
+void read_tool_name(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    Tool& out) {
+  if (!fields.text(info.name, out.name)) return fields.missing(info.name);
+  constexpr size_t kLongest = 128;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
+  const bool valid = !out.name.empty() && out.name.size() <= kLongest &&
+                     out.name.find_first_not_of(kLetters) == std::string::npos;
+  if (valid) return;
+  fields.fail("'" + fields.path_of(info.name) +
+                  "' must have from 1 to 128 letters, digits and characters of \"_-.:/\".",
+              info.name);
+}
+
+void read_tool_schema(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                      Tool& out) {
+  const Json* schema = fields.any(info.name);
+  if (schema == nullptr) {
+    if (info.required) fields.missing(info.name);
+    return;
+  }
+  if (!schema->is_object()) {
+    return fields.fail("'" + fields.path_of(info.name) + "' must be an object, a JSON Schema.",
+                       info.name, "invalid_type");
+  }
+  out.parameters = to_text(*schema);
+}
+
 void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                      ChatMessage& out) {
   const Json* list = fields.list(info.name, 0, info.most(limits));
@@ -207,18 +197,25 @@ void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits
   }
 }
 
-void check_tools(Fields& fields, const ChatRequest& request) {
+void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member) {
   std::set<std::string_view> names;
-  for (size_t i = 0; i < request.tools.size(); ++i) {
-    if (names.insert(request.tools[i].name).second) continue;
-    const std::string path = "tools[" + std::to_string(i) + "].function.name";
+  for (size_t i = 0; i < tools.size(); ++i) {
+    if (names.insert(tools[i].name).second) continue;
+    const std::string path = "tools[" + std::to_string(i) + "]." + std::string(member);
     return fields.fail("'" + path + "' is the name of another tool, too; give each its own.", path);
   }
+}
+
+void check_tools(Fields& fields, const ChatRequest& request) {
+  check_tool_names(fields, request.tools, "function.name");
   const ToolChoice& choice = request.tool_choice;
+  const auto has = [&](const std::string& name) {
+    return std::ranges::find(request.tools, name, &Tool::name) != request.tools.end();
+  };
   if (choice.kind == ToolChoice::Kind::kRequired && request.tools.empty()) {
     return fields.fail("'tool_choice' is required, but the request has no 'tools'.", "tool_choice");
   }
-  if (choice.kind == ToolChoice::Kind::kNamed && !names.contains(choice.name)) {
+  if (choice.kind == ToolChoice::Kind::kNamed && !has(choice.name)) {
     fields.fail("'tool_choice' names a function that is not in 'tools'.",
                 "tool_choice.function.name");
   }

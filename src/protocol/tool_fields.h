@@ -14,6 +14,37 @@ void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits&
 void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                       ChatRequest& out);
 
+/// The name of a tool.
+void read_tool_name(Fields& fields, const FieldInfo& info, const RequestLimits& limits, Tool& out);
+/// The schema of a tool's arguments.
+void read_tool_schema(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                      Tool& out);
+
+constexpr Field<Tool> tool_name_field() {
+  return FieldsOf<Tool>::other(
+      {.name = "name",
+       .help = "From 1 to 128 letters, digits and characters of `_-.:/`; each name once",
+       .required = true,
+       .type_text = "text",
+       .valid = R"(["f", "a.b:c/d_e-9"])",
+       .invalid = R"(["", "a b", "<x>", 1])"},
+      &read_tool_name);
+}
+
+constexpr Field<Tool> tool_schema_field(std::string_view name, bool required) {
+  return FieldsOf<Tool>::other({.name = name,
+                                .help = "JSON Schema of the arguments",
+                                .required = required,
+                                .default_value = required ? "" : "no arguments",
+                                .type_text = "object",
+                                .valid = R"([{}, {"type": "object", "properties": {"a": {}}}])",
+                                .invalid = R"([1, [], "x"])"},
+                               &read_tool_schema);
+}
+
+/// Fails if a name occurs twice. `member`: where a tool of the list `tools` has its name.
+void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member);
+
 /// Names that occur twice; a choice of a tool that does not exist.
 void check_tools(Fields& fields, const ChatRequest& request);
 

@@ -148,8 +148,65 @@ struct BlockIq4Xs {
   uint8_t qs[128];
 };
 
+/// x = d (t - 1). The digits t to base 3 of a byte are stored as ceil(256 n / 243), n < 243, the
+/// first digit the most significant. Digit n of byte m holds element 32 n + m for the first 32
+/// bytes, 160 + 16 n + m for the next 16, and 240 + 4 n + m for qh.
+struct BlockTq10 {
+  uint8_t qs[48];
+  uint8_t qh[4];
+  uint16_t d;
+};
+/// x = d (t - 1); t is two bits, placed as those of Q2_K.
+struct BlockTq20 {
+  uint8_t qs[64];
+  uint16_t d;
+};
+
+// IQ2_K to IQ5_K (ik_llama.cpp): x = d scale table[q], with a scale for each 16 elements. Bit s of
+// `extra` adds a constant to the table of sub-block s
+// (codebooks.h).
+
+/// Scales: nibbles less 8. q is placed as that of Q2_K.
+struct BlockIq2K {
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales[8];
+  uint8_t qs[64];
+};
+/// Scales: 1 + 2 nibble, negated if bit s of scales_h is set. Low bits of q as in Q2_K; bit i of
+/// qh[l] is the third bit of element 32 i + l.
+struct BlockIq3K {
+  uint16_t d;
+  uint16_t extra;
+  uint16_t scales_h;
+  uint8_t scales_l[8];
+  uint8_t qs[64];
+  uint8_t qh[32];
+};
+/// Scales of 6 bits less 32: nibbles, and bits 2 (s % 4) of scales_h[s / 4]. Of each 32 elements,
+/// byte j has element j in its low nibble and j + 16 in its high one.
+struct BlockIq4K {
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales_h[4];
+  uint8_t scales_l[8];
+  uint8_t qs[128];
+};
+/// Scales as in IQ4_K. Nibbles and fifth bits are placed as in Q5_K.
+struct BlockIq5K {
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales_h[4];
+  uint8_t scales_l[8];
+  uint8_t qs[128];
+  uint8_t qh[32];
+};
+
 // NOLINTEND(readability-identifier-naming)
 
+static_assert(sizeof(BlockTq10) == 54 && sizeof(BlockTq20) == 66);
+static_assert(sizeof(BlockIq2K) == 76 && sizeof(BlockIq3K) == 110);
+static_assert(sizeof(BlockIq4K) == 144 && sizeof(BlockIq5K) == 176);
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20);
 static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockMxfp4) == 17 && sizeof(BlockIq4Nl) == 18);
@@ -185,6 +242,52 @@ constexpr int iq4_xs_scale(const BlockIq4Xs& b, int s) {
   const int low = (b.scales_l[s / 2] >> (s % 2 * 4)) & 15;
   const int high = (b.scales_h >> (2 * s)) & 3;
   return (low | (high << 4)) - 32;
+}
+
+/// Scale of sub-block s (0..15) of IQ2_K to IQ5_K.
+inline int iqk_scale(const BlockIq2K& b, int s) {
+  return ((b.scales[s / 2] >> (s % 2 * 4)) & 15) - 8;
+}
+inline int iqk_scale(const BlockIq3K& b, int s) {
+  const int odd = 2 * ((b.scales_l[s / 2] >> (s % 2 * 4)) & 15) + 1;
+  return ((b.scales_h >> s) & 1) != 0 ? -odd : odd;
+}
+template <class Block>  // IQ4_K, IQ5_K
+int iqk_scale(const Block& b, int s) {
+  const int low = (b.scales_l[s / 2] >> (s % 2 * 4)) & 15;
+  const int high = (b.scales_h[s / 4] >> (s % 4 * 2)) & 3;
+  return (low | (high << 4)) - 32;
+}
+
+/// The index q of element i (0..255) of IQ2_K to IQ5_K.
+inline unsigned iqk_index(const BlockIq2K& b, int i) {
+  return (b.qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3U;
+}
+inline unsigned iqk_index(const BlockIq3K& b, int i) {
+  const unsigned low = (b.qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3U;
+  return low | ((b.qh[i % 32] >> (i / 32)) & 1U) << 2U;
+}
+inline unsigned iqk_index(const BlockIq4K& b, int i) {
+  return (b.qs[i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4)) & 15U;
+}
+inline unsigned iqk_index(const BlockIq5K& b, int i) {
+  const unsigned low = (b.qs[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4)) & 15U;
+  return low | ((b.qh[i % 32] >> (i / 32)) & 1U) << 4U;
+}
+
+/// Digit n (0: the first) of a byte of TQ1_0, 0..2.
+inline int tq1_digit(uint8_t byte, int n) {
+  constexpr unsigned kPowers[] = {1, 3, 9, 27, 81};
+  return static_cast<int>((((byte * kPowers[n]) & 255U) * 3U) >> 8U);
+}
+/// t - 1 of element i (0..255) of the ternary formats.
+inline int ternary(const BlockTq10& b, int i) {
+  if (i < 160) return tq1_digit(b.qs[i % 32], i / 32) - 1;
+  if (i < 240) return tq1_digit(b.qs[32 + i % 16], (i - 160) / 16) - 1;
+  return tq1_digit(b.qh[i % 4], (i - 240) / 4) - 1;
+}
+inline int ternary(const BlockTq20& b, int i) {
+  return static_cast<int>((b.qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3) - 1;
 }
 
 /// The scale of MXFP4: E8M0's 2^(e - 127), halved to 2^(e - 128), whose two smallest values are

@@ -52,6 +52,18 @@ alignas(16) inline constexpr std::array<int8_t, 16> kIq4NlValues = {
 alignas(16) inline constexpr std::array<int8_t, 16> kMxfp4Values = {0, 1,  2,  3,  4,  6,  8,  12,
                                                                     0, -1, -2, -3, -4, -6, -8, -12};
 
+/// IQ2_K to IQ5_K: index -> value, before the shift that a sub-block may have.
+alignas(16) inline constexpr std::array<int8_t, 4> kIq2KValues = {-31, -13, 1, 17};
+alignas(16) inline constexpr std::array<int8_t, 8> kIq3KValues = {-63, -40, -23, -10,
+                                                                  1,   13,  28,  47};
+alignas(16) inline constexpr std::array<int8_t, 32> kIq5KValues = {
+    -126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, -12, -6,
+    -1,   5,    11,   17,  23,  29,  36,  43,  51,  59,  68,  77,  87,  97,  109, 121};
+inline constexpr int kIq2KShift = 5;
+inline constexpr int kIq3KShift = 4;
+inline constexpr int kIq4KShift = 4;  ///< of kIq4NlValues
+inline constexpr int kIq5KShift = 2;
+
 }  // namespace chimere::quant
 
 #endif  // CHIMERE_QUANT_CODEBOOKS_H_

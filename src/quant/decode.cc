@@ -139,6 +139,18 @@ void decode(DType type, const void* src, float* dst, int64_t n) {
       return decode_blocks<BlockIq1M, kSuperBlock>(src, dst, n);
     case DType::kIQ4_XS:
       return decode_blocks<BlockIq4Xs, kSuperBlock>(src, dst, n);
+    case DType::kTQ1_0:
+      return decode_blocks<BlockTq10, kSuperBlock>(src, dst, n);
+    case DType::kTQ2_0:
+      return decode_blocks<BlockTq20, kSuperBlock>(src, dst, n);
+    case DType::kIQ2_K:
+      return decode_blocks<BlockIq2K, kSuperBlock>(src, dst, n);
+    case DType::kIQ3_K:
+      return decode_blocks<BlockIq3K, kSuperBlock>(src, dst, n);
+    case DType::kIQ4_K:
+      return decode_blocks<BlockIq4K, kSuperBlock>(src, dst, n);
+    case DType::kIQ5_K:
+      return decode_blocks<BlockIq5K, kSuperBlock>(src, dst, n);
     case DType::kIQ3_S_UNPACKED:
       return;  // exists on GPUs only
   }

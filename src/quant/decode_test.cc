@@ -48,9 +48,10 @@ TEST(Decode, EqualsTheReferenceDecoderBitForBit) {
     }
     ++seen[*type];
   }
-  for (const char* name : {"q4_0",  "q4_1",    "q5_0",  "q5_1",   "q8_0",   "q2_K",    "q3_K",
-                           "q4_K",  "q5_K",    "q6_K",  "iq1_s",  "iq1_m",  "iq2_xxs", "iq2_xs",
-                           "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "mxfp4"}) {
+  for (const char* name :
+       {"q4_0",   "q4_1",  "q5_0",  "q5_1",    "q8_0",   "q2_K",  "q3_K",    "q4_K",  "q5_K",
+        "q6_K",   "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl",
+        "iq4_xs", "mxfp4", "tq1_0", "tq2_0",   "iq2_k",  "iq3_k", "iq4_k",   "iq5_k"}) {
     EXPECT_GE(seen[*parse_dtype(name)], 2) << name;
   }
 }

@@ -28,6 +28,12 @@ void decode_block(const BlockIq3S& b, float* y);
 void decode_block(const BlockIq1S& b, float* y);
 void decode_block(const BlockIq1M& b, float* y);
 void decode_block(const BlockIq4Xs& b, float* y);
+void decode_block(const BlockTq10& b, float* y);
+void decode_block(const BlockTq20& b, float* y);
+void decode_block(const BlockIq2K& b, float* y);
+void decode_block(const BlockIq3K& b, float* y);
+void decode_block(const BlockIq4K& b, float* y);
+void decode_block(const BlockIq5K& b, float* y);
 
 }  // namespace chimere::quant
 

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 
+#include "quant/clones.h"
 #include "quant/codebooks.h"
 #include "quant/encoders.h"
 #include "quant/fit.h"
@@ -48,7 +50,7 @@ struct StoredAffine {
 StoredAffine fit_min(const float* x, const float* w, int levels, uint8_t* q) {
   Affine a = fit_affine(x, w, kBlock, levels, /*only_negative=*/false);
   a = {storable(a.d), storable(a.m)};
-  affine_levels(x, w, kBlock, a, levels, q);
+  put_affine_levels(x, kBlock, a, levels, q);
   return {f32_to_f16(a.d), f32_to_f16(a.m)};
 }
 
@@ -62,7 +64,15 @@ size_t nearest_iq4(float v) {
   return i;
 }
 
-float iq4_level(float v) { return static_cast<float>(kIq4NlValues[nearest_iq4(v)]); }
+// Its value, by the differences of the values whose midpoints are below v.
+float iq4_level(float v) {
+  auto value = static_cast<float>(kIq4NlValues.front());
+  for (size_t k = 0; k + 1 < kIq4NlValues.size(); ++k) {
+    const float middle = 0.5F * static_cast<float>(kIq4NlValues[k] + kIq4NlValues[k + 1]);
+    value += v > middle ? static_cast<float>(kIq4NlValues[k + 1] - kIq4NlValues[k]) : 0.0F;
+  }
+  return value;
+}
 
 // The nearest of MXFP4's sixteen values; of two equal ones (-0 and 0) the lower code.
 size_t nearest_mxfp4(float v) {
@@ -76,18 +86,41 @@ size_t nearest_mxfp4(float v) {
 }
 float mxfp4_level(float v) { return static_cast<float>(kMxfp4Values[nearest_mxfp4(v)]); }
 
+// Weighted error of x by d * level(x / d), in double precision: MXFP4's scales span all of f32.
+template <typename Level>
+double scaled_error(const float* x, const float* w, int n, float d, Level level) {
+  const float id = inverse(d);
+  double error = 0;
+  for (int i = 0; i < n; ++i) {
+    const double e = double{x[i]} - double{d} * double{level(x[i] * id)};
+    error += double{w[i]} * e * e;
+  }
+  return error;
+}
+
+// Larger than any value of a format with an f16 scale.
+constexpr float kLargestInput = 1e12F;
+
 template <typename Block, int kElements>
 void encode_blocks(const float* src, void* dst, int64_t n, const float* importance) {
   auto* blocks = static_cast<Block*>(dst);
   std::array<float, kElements> weights;
   weights.fill(1.0F);
+  std::array<float, kElements> clamped;
   for (int64_t i = 0; i < n / kElements; ++i) {
-    if (importance != nullptr) {
+    if (importance != nullptr) {  // relative to the largest, so that sums in f32 do not overflow
       const float* w = importance + i * kElements;
-      const bool all_zero = std::all_of(w, w + kElements, [](float v) { return v == 0.0F; });
-      for (size_t j = 0; j < kElements; ++j) weights[j] = all_zero ? 1.0F : w[j];
+      const float largest = *std::max_element(w, w + kElements);
+      for (size_t j = 0; j < kElements; ++j) weights[j] = largest == 0.0F ? 1.0F : w[j] / largest;
     }
-    encode_block(src + i * kElements, weights.data(), blocks[i]);
+    const float* x = src + i * kElements;
+    if constexpr (!std::is_same_v<Block, BlockMxfp4>) {
+      for (size_t j = 0; j < kElements; ++j) {
+        clamped[j] = std::clamp(x[j], -kLargestInput, kLargestInput);
+      }
+      x = clamped.data();
+    }
+    encode_block(x, weights.data(), blocks[i]);
   }
 }
 
@@ -115,20 +148,20 @@ Status check_inputs(const float* src, int64_t n, const float* importance) {
 
 }  // namespace
 
-void encode_block(const float* x, const float* w, BlockQ4_0& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ4_0& b) {
   uint8_t q[kBlock];
   b.d = fit_symmetric(x, w, 8, q);
   pack_nibbles(q, b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockQ5_0& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ5_0& b) {
   uint8_t q[kBlock];
   b.d = fit_symmetric(x, w, 16, q);
   pack_nibbles(q, b.qs);
   pack_fifth_bits(q, b.qh);
 }
 
-void encode_block(const float* x, const float* w, BlockQ4_1& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ4_1& b) {
   uint8_t q[kBlock];
   const StoredAffine a = fit_min(x, w, 15, q);
   b.d = a.d;
@@ -136,7 +169,7 @@ void encode_block(const float* x, const float* w, BlockQ4_1& b) {
   pack_nibbles(q, b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockQ5_1& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ5_1& b) {
   uint8_t q[kBlock];
   const StoredAffine a = fit_min(x, w, 31, q);
   b.d = a.d;
@@ -145,7 +178,7 @@ void encode_block(const float* x, const float* w, BlockQ5_1& b) {
   pack_fifth_bits(q, b.qh);
 }
 
-void encode_block(const float* x, const float* w, BlockQ8_0& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ8_0& b) {
   const auto level = [](float v) { return round_to(v, -127, 127); };
   const float d = storable(fit_scale(x, w, kBlock, -127, 127, level));
   const float id = inverse(d);
@@ -153,7 +186,7 @@ void encode_block(const float* x, const float* w, BlockQ8_0& b) {
   for (int j = 0; j < kBlock; ++j) b.qs[j] = static_cast<int8_t>(level(x[j] * id));
 }
 
-void encode_block(const float* x, const float* w, BlockIq4Nl& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockIq4Nl& b) {
   const float d =
       storable(fit_scale(x, w, kBlock, kIq4NlValues.front(), kIq4NlValues.back(), iq4_level));
   const float id = inverse(d);
@@ -186,7 +219,7 @@ void encode_block(const float* x, const float* w, BlockMxfp4& b) {
   pack_nibbles(q, b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockIq4Xs& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockIq4Xs& b) {
   constexpr int kSubs = kSuperBlock / kBlock;
   std::array<float, kSubs> wanted;
   for (int s = 0; s < kSubs; ++s) {
@@ -196,14 +229,7 @@ void encode_block(const float* x, const float* w, BlockIq4Xs& b) {
   }
   // Maps the extreme scale to -32, the longer end.
   const auto levels = [&](int first, int count, float scale, float* v) {
-    const float id = inverse(scale);
-    double error = 0;
-    for (int i = 0; i < count; ++i) {
-      v[i] = iq4_level(x[first + i] * id);
-      const double e = double{x[first + i]} - double{scale} * double{v[i]};
-      error += double{w[first + i]} * e * e;
-    }
-    return error;
+    return double{put_levels(x + first, w + first, count, scale, iq4_level, v)};
   };
   const auto f = fit_super<kSubs>(x, w, largest_of(wanted) / -32.0F, wanted,
                                   Multiplier{0, 1, -32, 31}, levels);
@@ -235,10 +261,21 @@ bool can_encode(DType type) {
     case DType::kQ4_K:
     case DType::kQ5_K:
     case DType::kQ6_K:
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
     case DType::kIQ3_XXS:
     case DType::kIQ3_S:
     case DType::kIQ4_NL:
     case DType::kIQ4_XS:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+    case DType::kIQ2_K:
+    case DType::kIQ3_K:
+    case DType::kIQ4_K:
+    case DType::kIQ5_K:
     case DType::kMXFP4:
       return true;
     default:
@@ -311,6 +348,39 @@ Status encode(DType type, const float* src, void* dst, int64_t n, const float* i
       break;
     case DType::kIQ3_S:
       encode_blocks<BlockIq3S, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ2_XXS:
+      encode_blocks<BlockIq2Xxs, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ2_XS:
+      encode_blocks<BlockIq2Xs, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ2_S:
+      encode_blocks<BlockIq2S, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ1_S:
+      encode_blocks<BlockIq1S, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ1_M:
+      encode_blocks<BlockIq1M, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kTQ1_0:
+      encode_blocks<BlockTq10, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kTQ2_0:
+      encode_blocks<BlockTq20, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ2_K:
+      encode_blocks<BlockIq2K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ3_K:
+      encode_blocks<BlockIq3K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ4_K:
+      encode_blocks<BlockIq4K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ5_K:
+      encode_blocks<BlockIq5K, kSuperBlock>(src, dst, n, importance);
       break;
     default:
       break;  // excluded by can_encode()

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "quant/clones.h"
 #include "quant/codebooks.h"
 #include "quant/encoders.h"
 #include "quant/fit.h"
@@ -20,8 +21,8 @@ constexpr int kGroup = 4;
 constexpr int kSigns = 8;
 constexpr int kSub = 32;
 constexpr int kSubs = kSuperBlock / kSub;
-constexpr size_t kLattice = 4096;  // four magnitudes of 8 each: 1, 3, .. 15
-constexpr size_t kNeighbours = 12;
+constexpr size_t kLattice = 4096;   // four magnitudes of 8 each: 1, 3, .. 15
+constexpr size_t kNeighbours = 16;  // one for each lane of a vector
 
 // A grid of magnitudes near 1, 3, .. 15 (IQ3_XXS in quarters of its units, with 15.5 for the last).
 // For every point of the lattice of such magnitudes it stores the nearest entries, so that encoding
@@ -50,6 +51,12 @@ class Grid {
                           return distance[a] != distance[b] ? distance[a] < distance[b] : a < b;
                         });
       std::copy_n(order.begin(), kNeighbours, near_[p].begin());
+      for (int j = 0; j < kGroup; ++j) {
+        for (size_t c = 0; c < kNeighbours; ++c) {
+          near_bytes_[p][static_cast<size_t>(j)][c] =
+              static_cast<uint8_t>(entries_[near_[p][c]] >> (8 * j));
+        }
+      }
     }
   }
 
@@ -57,7 +64,10 @@ class Grid {
     return unit_ * static_cast<float>((entries_[entry] >> (8 * j)) & 255U);
   }
   bool even_signs() const { return even_signs_; }
+  float unit() const { return unit_; }
   const std::array<uint16_t, kNeighbours>& near(size_t point) const { return near_[point]; }
+  /// Place by place: the magnitudes of near(point) in units.
+  const auto& near_bytes(size_t point) const { return near_bytes_[point]; }
 
   /// The entry with these magnitudes.
   uint16_t find(const float* v) const {
@@ -74,14 +84,15 @@ class Grid {
   float unit_;
   bool even_signs_;
   std::array<std::array<uint16_t, kNeighbours>, kLattice> near_;
+  std::array<std::array<std::array<uint8_t, kNeighbours>, kGroup>, kLattice> near_bytes_;
 };
 
-const Grid& iq3_s_grid() {
+[[gnu::noinline]] const Grid& iq3_s_grid() {
   static const Grid grid(kIq3SGrid, 1, false);
   return grid;
 }
 
-const Grid& iq3_xxs_grid() {
+[[gnu::noinline]] const Grid& iq3_xxs_grid() {
   static const Grid grid(kIq3XxsGrid, 0.25F, true);
   return grid;
 }
@@ -98,16 +109,18 @@ Choice choose_entry(const Grid& grid, const float* wanted, const float* w, float
     const float digit = round_to((wanted[j] * id - 1.0F) * 0.5F, 0, 7);
     point |= static_cast<size_t>(digit) << (3 * j);
   }
-  Choice best;
-  for (const uint16_t e : grid.near(point)) {
-    double error = 0;
-    for (int j = 0; j < kGroup; ++j) {
-      const double d = double{wanted[j]} - double{scale} * double{grid.magnitude(e, j)};
-      error += double{w[j]} * d * d;
+  const auto& near = grid.near_bytes(point);
+  const float s = scale * grid.unit();
+  float error[kNeighbours] = {};
+  for (int j = 0; j < kGroup; ++j) {
+    const auto& bytes = near[static_cast<size_t>(j)];
+    for (size_t c = 0; c < kNeighbours; ++c) {
+      const float d = wanted[j] - s * static_cast<float>(bytes[c]);
+      error[c] += w[j] * d * d;
     }
-    if (error < best.error) best = {e, error};
   }
-  return best;
+  const size_t best = lane_of_least(error);
+  return {grid.near(point)[best], double{error[best]}};
 }
 
 // If the number of negatives must be even and is not: the element for which a wrong sign costs
@@ -206,7 +219,7 @@ uint8_t signs_of(const float* v) {
 
 }  // namespace
 
-void encode_block(const float* x, const float* w, BlockIq3S& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockIq3S& b) {
   const auto f = fit_grid(iq3_s_grid(), x, w);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);
@@ -221,7 +234,7 @@ void encode_block(const float* x, const float* w, BlockIq3S& b) {
   for (int g = 0; g < kSuperBlock / kSigns; ++g) b.signs[g] = signs_of(f.v.data() + g * kSigns);
 }
 
-void encode_block(const float* x, const float* w, BlockIq3Xxs& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockIq3Xxs& b) {
   const auto f = fit_grid(iq3_xxs_grid(), x, w);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);

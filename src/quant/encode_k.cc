@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "quant/clones.h"
 #include "quant/encoders.h"
 #include "quant/fit.h"
 #include "quant/quant.h"
@@ -40,35 +41,66 @@ void choose(const float* x, const float* w, int levels, Affine wanted, int s, Su
   constexpr int kMaxScale = Super::kLargestScale;
   const int scale = static_cast<int>(round_to(wanted.d * inverse(out.d), 0, kMaxScale));
   const int min = static_cast<int>(round_to(-wanted.m * inverse(out.dmin), 0, kMaxScale));
-  double least = std::numeric_limits<double>::max();
-  std::array<uint8_t, kCount> q;
-  for (int a = std::max(scale - 1, 0); a <= std::min(scale + 1, kMaxScale); ++a) {
-    for (int b = std::max(min - 1, 0); b <= std::min(min + 1, kMaxScale); ++b) {
-      const Affine stored = {out.d * static_cast<float>(a), -(out.dmin * static_cast<float>(b))};
-      const double error =
-          affine_levels(x + s * kCount, w + s * kCount, kCount, stored, levels, q.data());
-      if (error >= least) continue;
-      least = error;
-      out.scale[static_cast<size_t>(s)] = a;
-      out.min[static_cast<size_t>(s)] = b;
-      std::copy(q.begin(), q.end(), out.q.begin() + s * kCount);
+  // Candidates are up to three scales times up to five minima.
+  constexpr int kMinima = 5;
+  float d[kCandidates];
+  float m[kCandidates];
+  float id[kCandidates];
+  float error[kCandidates] = {};
+  int a[kCandidates];
+  int b[kCandidates];
+  for (int c = 0; c < kCandidates; ++c) {
+    a[c] = std::clamp(scale + std::min(c / kMinima, 2) - 1, 0, kMaxScale);
+    b[c] = std::clamp(min + c % kMinima - kMinima / 2, 0, kMaxScale);
+    d[c] = out.d * static_cast<float>(a[c]);
+    m[c] = -(out.dmin * static_cast<float>(b[c]));
+    id[c] = inverse(d[c]);
+  }
+  const auto top = static_cast<float>(levels);
+  for (int i = s * kCount; i < (s + 1) * kCount; ++i) {
+    for (int c = 0; c < kCandidates; ++c) {
+      const float l = round_to((x[i] - m[c]) * id[c], 0, top);
+      const float e = x[i] - d[c] * l - m[c];
+      error[c] += w[i] * e * e;
     }
   }
-  out.error += least;
+  int best = 0;
+  for (int c = 1; c < kCandidates; ++c) best = error[c] < error[best] ? c : best;
+  out.scale[static_cast<size_t>(s)] = a[best];
+  out.min[static_cast<size_t>(s)] = b[best];
+  put_affine_levels(x + s * kCount, kCount, {d[best], m[best]}, levels, out.q.data() + s * kCount);
+  out.error += double{error[best]};
 }
 
 // Least squares for d and dmin over fixed integers.
 template <class Super>
 Affine refit(const float* x, const float* w, const Super& f) {
   double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const double a = double(f.scale[i / Super::kCount]) * f.q[i];
-    const double b = -f.min[i / Super::kCount];
-    aa += w[i] * a * a;
-    ab += w[i] * a * b;
-    bb += w[i] * b * b;
-    xa += double{w[i]} * double{x[i]} * a;
-    xb += double{w[i]} * double{x[i]} * b;
+  for (size_t s = 0; s < f.scale.size(); ++s) {
+    // Sums of a sub-block, whose scale and minimum are constant.
+    float lanes[5][kCandidates] = {};
+    for (size_t i = s * Super::kCount; i < (s + 1) * Super::kCount; i += kCandidates) {
+      for (size_t j = 0; j < kCandidates; ++j) {
+        const float l = f.q[i + j];
+        lanes[0][j] += w[i + j];
+        lanes[1][j] += w[i + j] * l;
+        lanes[2][j] += w[i + j] * l * l;
+        lanes[3][j] += w[i + j] * x[i + j];
+        lanes[4][j] += w[i + j] * x[i + j] * l;
+      }
+    }
+    const float sw = sum_of(lanes[0]);
+    const float q = sum_of(lanes[1]);
+    const float qq = sum_of(lanes[2]);
+    const float xw = sum_of(lanes[3]);
+    const float xq = sum_of(lanes[4]);
+    const double scale = f.scale[s];
+    const double min = f.min[s];
+    aa += scale * scale * double{qq};
+    ab -= scale * min * double{q};
+    bb += min * min * double{sw};
+    xa += scale * double{xq};
+    xb -= min * double{xw};
   }
   const double determinant = aa * bb - ab * ab;
   if (determinant <= 0) return {aa > 0 ? static_cast<float>(xa / aa) : f.d, f.dmin};
@@ -149,21 +181,14 @@ SuperFit<kShortSubs> fit_symmetric_super(const float* x, const float* w, float l
   // Maps the extreme scale to the longer end.
   const float d = largest_of(wanted) / static_cast<float>(lowest);
   const auto levels = [&](int first, int count, float scale, float* v) {
-    const float id = inverse(scale);
-    double error = 0;
-    for (int i = 0; i < count; ++i) {
-      v[i] = level(x[first + i] * id);
-      const double e = double{x[first + i]} - double{scale} * double{v[i]};
-      error += double{w[first + i]} * e * e;
-    }
-    return error;
+    return double{put_levels(x + first, w + first, count, scale, level, v)};
   };
   return fit_super<kShortSubs>(x, w, d, wanted, Multiplier{0, 1, lowest, -lowest - 1}, levels);
 }
 
 }  // namespace
 
-void encode_block(const float* x, const float* w, BlockQ2K& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ2K& b) {
   const auto f = fit_affine_super<kShortSubs, 15>(x, w, 3);
   b.d = f32_to_f16(f.d);
   b.dmin = f32_to_f16(f.dmin);
@@ -173,7 +198,7 @@ void encode_block(const float* x, const float* w, BlockQ2K& b) {
   pack_two_bits(f.q.data(), b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockQ3K& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ3K& b) {
   const auto f = fit_symmetric_super(x, w, -4, 3, -32);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);
@@ -191,7 +216,7 @@ void encode_block(const float* x, const float* w, BlockQ3K& b) {
   pack_two_bits(q.data(), b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockQ4K& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ4K& b) {
   const KSuper f = fit_k_super(x, w, 15);
   b.d = f32_to_f16(f.d);
   b.dmin = f32_to_f16(f.dmin);
@@ -199,7 +224,7 @@ void encode_block(const float* x, const float* w, BlockQ4K& b) {
   pack_nibble_pairs(f.q.data(), b.qs);
 }
 
-void encode_block(const float* x, const float* w, BlockQ5K& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ5K& b) {
   const KSuper f = fit_k_super(x, w, 31);
   b.d = f32_to_f16(f.d);
   b.dmin = f32_to_f16(f.dmin);
@@ -212,7 +237,7 @@ void encode_block(const float* x, const float* w, BlockQ5K& b) {
   }
 }
 
-void encode_block(const float* x, const float* w, BlockQ6K& b) {
+CHIMERE_CLONES void encode_block(const float* x, const float* w, BlockQ6K& b) {
   const auto f = fit_symmetric_super(x, w, -32, 31, -128);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);

@@ -28,6 +28,10 @@ constexpr Format kFormats[] = {
     {DType::kQ5_K, 0.0358},   {DType::kQ6_K, 0.0172},   {DType::kIQ4_NL, 0.0758},
     {DType::kIQ3_S, 0.1335},  {DType::kQ2_K, 0.269},    {DType::kQ3_K, 0.148},
     {DType::kIQ3_XXS, 0.181}, {DType::kIQ4_XS, 0.0765}, {DType::kMXFP4, 0.1155, 1.0},
+    {DType::kIQ2_XXS, 0.34},  {DType::kIQ2_XS, 0.30},   {DType::kIQ2_S, 0.28},
+    {DType::kIQ1_S, 0.55},    {DType::kIQ1_M, 0.50},    {DType::kTQ1_0, 0.46},
+    {DType::kTQ2_0, 0.46},    {DType::kIQ2_K, 0.30},    {DType::kIQ3_K, 0.16},
+    {DType::kIQ4_K, 0.08},    {DType::kIQ5_K, 0.04},
 };
 
 class Encode : public ::testing::Test {
@@ -156,8 +160,7 @@ TEST_F(Encode, PlainTypesRoundEachElement) {
 TEST_F(Encode, RefusesInvalidInputs) {
   std::vector<float> x(256, 1.0F);
   std::vector<uint16_t> out(1024);
-  EXPECT_EQ(encode(DType::kIQ1_S, x.data(), out.data(), 256).error().code,
-            Error::Code::kUnsupported);
+  EXPECT_EQ(encode(DType::kI32, x.data(), out.data(), 256).error().code, Error::Code::kUnsupported);
   EXPECT_EQ(encode(DType::kQ8_0, x.data(), out.data(), 33).error().code,
             Error::Code::kInvalidArgument);
   x[3] = NAN;

@@ -23,6 +23,17 @@ void encode_block(const float* x, const float* w, BlockQ6K& b);
 void encode_block(const float* x, const float* w, BlockIq4Xs& b);
 void encode_block(const float* x, const float* w, BlockIq3Xxs& b);
 void encode_block(const float* x, const float* w, BlockIq3S& b);
+void encode_block(const float* x, const float* w, BlockIq2Xxs& b);
+void encode_block(const float* x, const float* w, BlockIq2Xs& b);
+void encode_block(const float* x, const float* w, BlockIq2S& b);
+void encode_block(const float* x, const float* w, BlockIq1S& b);
+void encode_block(const float* x, const float* w, BlockIq1M& b);
+void encode_block(const float* x, const float* w, BlockTq10& b);
+void encode_block(const float* x, const float* w, BlockTq20& b);
+void encode_block(const float* x, const float* w, BlockIq2K& b);
+void encode_block(const float* x, const float* w, BlockIq3K& b);
+void encode_block(const float* x, const float* w, BlockIq4K& b);
+void encode_block(const float* x, const float* w, BlockIq5K& b);
 
 }  // namespace chimere::quant
 

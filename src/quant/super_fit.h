@@ -77,11 +77,17 @@ SuperFit<kSubBlocks> fit_super(const float* x, const float* w, float d,
       }
       now.error += least;
       const int m = multiplier.of(now.scale[static_cast<size_t>(s)]);
-      for (int i = first; i < first + kCount; ++i) {
-        const double t = double{now.v[static_cast<size_t>(i)]} * m;
-        xv += double{w[i]} * double{x[i]} * t;
-        vv += double{w[i]} * t * t;
+      float sub_xv[kCandidates] = {};
+      float sub_vv[kCandidates] = {};
+      for (int i = first; i < first + kCount; i += kCandidates) {
+        for (int j = 0; j < kCandidates; ++j) {
+          const float t = now.v[static_cast<size_t>(i) + j];
+          sub_xv[j] += w[i + j] * x[i + j] * t;
+          sub_vv[j] += w[i + j] * t * t;
+        }
       }
+      xv += m * double{sum_of(sub_xv)};
+      vv += double{sum_of(sub_vv)} * m * m;
     }
     if (now.error >= best.error) break;
     best = now;

@@ -11,6 +11,15 @@
 
 namespace chimere::runtime {
 namespace fs = std::filesystem;
+namespace {
+
+/// Days since 1970-01-01.
+uint16_t today() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint16_t>(std::chrono::duration_cast<std::chrono::days>(now).count());
+}
+
+}  // namespace
 
 EngramMemories::EngramMemories(std::string folder, const text::Tokenizer& tokenizer)
     : folder_(std::move(folder)), tokenizer_(text::fingerprint(tokenizer)) {}
@@ -51,9 +60,25 @@ Result<engram::WriteReport> EngramMemories::write(const std::string& owner, cons
     return io_error("The folder '" + folder + "' cannot be created: " + error.message() +
                     "; check --state-folder.");
   }
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto day = std::chrono::duration_cast<std::chrono::days>(now).count();
-  return library_of(owner).write(name, texts, source, static_cast<uint16_t>(day));
+  return library_of(owner).write(name, texts, source, today());
+}
+
+Result<std::vector<std::string>> EngramMemories::list(const std::string& owner) {
+  return library_of(owner).list();
+}
+
+Result<std::shared_ptr<const engram::Table>> EngramMemories::table(const std::string& owner,
+                                                                   const std::string& name) {
+  CHIMERE_TRY(auto tables, library_of(owner).tables({&name, 1}));
+  return std::move(tables.front());
+}
+
+Status EngramMemories::decay(const std::string& owner, const std::string& name) {
+  return library_of(owner).decay(name, today());
+}
+
+Status EngramMemories::erase(const std::string& owner, const std::string& name) {
+  return library_of(owner).erase(name);
 }
 
 }  // namespace chimere::runtime

@@ -32,6 +32,16 @@ class EngramMemories {
                                     std::span<const engram::Candidate> texts,
                                     const std::string& source);
 
+  /// The names of the owner's memories, sorted. Errors: kIo.
+  Result<std::vector<std::string>> list(const std::string& owner);
+  /// The table of a memory. Errors: those of Library::tables().
+  Result<std::shared_ptr<const engram::Table>> table(const std::string& owner,
+                                                     const std::string& name);
+  /// Halves old counts and drops older ones, as of today. Errors: those of Library::decay().
+  Status decay(const std::string& owner, const std::string& name);
+  /// Errors: those of Library::erase().
+  Status erase(const std::string& owner, const std::string& name);
+
  private:
   /// 80 MB of a table: it is written anew with each change.
   static constexpr uint64_t kMaxNgrams = 2'000'000;

@@ -157,7 +157,7 @@ int64_t planned_bytes(const LoadedModel& loaded, const model::DevicePlan& plan,
                       model::Model& on_gpu) {
   const state::StateStore& states = on_gpu.states();
   const int64_t most =
-      states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
+      states.max_pages() * states.page_stride() + states.max_slots() * states.bytes_per_slot();
   const int64_t least = plan.kv + plan.state * plan.states;
   return loaded.elastic ? plan.total() - least + most : plan.total();
 }
@@ -192,14 +192,15 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
   }
   Upload upload;
   const Stopwatch watch;
-  CHIMERE_TRY(auto ops,
-              kernels::cuda::make_cuda_ops(
-                  gpu, *loaded.pool,
-                  {kernels::cuda::host_expert_buffers(plan.host_expert_layers), plan.unpacked},
-                  [&](int64_t bytes) {
-                    upload.bytes = bytes;
-                    if (observer.upload) observer.upload(std::min(bytes, weights), weights);
-                  }));
+  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(
+                            gpu, *loaded.pool,
+                            {kernels::cuda::host_expert_buffers(plan.host_expert_layers),
+                             plan.unpacked, loaded.cpu_isa},
+                            [&](int64_t bytes) {
+                              upload.bytes = bytes;
+                              if (observer.upload)
+                                observer.upload(std::min(bytes, weights), weights);
+                            }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
   upload.seconds = watch.seconds();
   if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/byte_amount.h"
 #include "base/system.h"
 #include "engine/speculation/drafter.h"
+#include "kernels/cpu/isa.h"
 #include "runtime/gpu.h"
 #include "runtime/memory_budget.h"
 #include "tensor/dtype.h"
@@ -21,14 +25,26 @@ int64_t free_memory(const Runtime& runtime) {
   return std::min(available_memory(), std::max<int64_t>(1, runtime.host_memory().left()));
 }
 
+/// The instruction set that --cpu-isa names.
+Result<kernels::CpuIsa> cpu_isa(const std::string& name) {
+  if (name == "auto") return kernels::best_cpu_isa();
+  std::string usable;
+  for (const kernels::CpuIsa isa : kernels::usable_cpu_isas()) {
+    if (name == kernels::cpu_isa_name(isa)) return isa;
+    usable += (usable.empty() ? "" : ", ") + std::string(kernels::cpu_isa_name(isa));
+  }
+  return invalid_argument(
+      fmt::format("--cpu-isa {}: this processor, or this build, has only: {}.", name, usable));
+}
+
 /// What the states of a model on the CPU may take.
 int64_t promised_bytes(const LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   const int64_t all =
-      states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
+      states.max_pages() * states.page_stride() + states.max_slots() * states.bytes_per_slot();
   if (loaded.elastic) return states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
   return states.max_pages() * states.page_stride() +
-         std::min(loaded.min_states, states.max_slots()) * states.slot_stride();
+         std::min(loaded.min_states, states.max_slots()) * states.bytes_per_slot();
 }
 
 /// Rejects a context that memory cannot hold: the process would be killed once the context fills.
@@ -94,6 +110,36 @@ Status fit_context(int64_t wanted, LoadedModel& loaded) {
   return {};
 }
 
+/// What the settings say about rotary positions.
+model::RopeOptions rope_options(const Settings& settings) {
+  using model::RopeScalingType;
+  constexpr std::pair<std::string_view, RopeScalingType> kTypes[] = {
+      {"none", RopeScalingType::kNone},
+      {"linear", RopeScalingType::kLinear},
+      {"yarn", RopeScalingType::kYarn},
+      {"ntk", RopeScalingType::kNtk},
+      {"dynamic", RopeScalingType::kDynamic}};
+  model::RopeOptions rope;
+  for (const auto& [name, type] : kTypes) {
+    if (settings.get(settings::kRopeScaling) == name) rope.type = type;
+  }
+  const auto set = [&](const auto& setting, std::optional<float>& member) {
+    if (const double value = settings.get(setting); value > 0) member = static_cast<float>(value);
+  };
+  set(settings::kRopeScale, rope.factor);
+  set(settings::kRopeFreqBase, rope.freq_base);
+  set(settings::kYarnAttnFactor, rope.attn_factor);
+  set(settings::kYarnBetaFast, rope.beta_fast);
+  set(settings::kYarnBetaSlow, rope.beta_slow);
+  if (const double share = settings.get(settings::kYarnExtFactor); share >= 0) {
+    rope.ext_factor = static_cast<float>(share);
+  }
+  if (const int64_t context = settings.get(settings::kYarnOrigCtx); context > 0) {
+    rope.original_context = static_cast<int>(context);
+  }
+  return rope;
+}
+
 }  // namespace
 
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
@@ -106,19 +152,32 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   CHIMERE_TRY(out.tokenizer, load_tokenizer(*out.file));
   CHIMERE_TRY(const int64_t trained, out.file->get_int(architecture + ".context_length"));
   const int64_t wanted = settings.get(settings::kContext);
-  if (wanted > trained) {
-    return invalid_argument(
-        fmt::format("--ctx {} is more than the {} tokens that this model was trained for; ask for "
-                    "at most that.",
-                    wanted, trained));
+  model::ModelOptions& options = out.options;
+  options.rope = rope_options(settings);
+  if (wanted > trained && !options.rope.type) {
+    return invalid_argument(fmt::format(
+        "--ctx {} is more than the {} tokens that this model was trained for; ask for "
+        "at most that, or choose how its positions are scaled: --rope-scaling yarn "
+        "(linear, ntk, dynamic) extends the context at some cost in quality, "
+        "--rope-scaling none does not scale them, and answers degrade beyond {} tokens.",
+        wanted, trained, trained));
   }
   out.context = wanted > 0 ? wanted : std::min(trained, request.default_context);
   out.trained_context = trained;
   out.elastic = request.elastic;
 
   out.pool = runtime.pool();
-  out.ops = kernels::make_cpu_ops(*out.pool);
-  model::ModelOptions& options = out.options;
+  CHIMERE_TRY(out.cpu_isa, cpu_isa(settings.get(settings::kCpuIsa)));
+  const bool unpack = settings.get(settings::kUnpackExperts) == "on";
+  if (unpack && settings.get(settings::kBackend) != "cpu") {
+    return invalid_argument("--unpack-experts on needs --backend cpu.");
+  }
+  const auto unpacked = std::make_shared<int64_t>(0);  // the ops keep the function
+  kernels::OnUnpack on_unpack;
+  if (unpack) on_unpack = [unpacked](int64_t bytes) { *unpacked += bytes; };
+  out.ops = kernels::make_cpu_ops(*out.pool, out.cpu_isa, std::move(on_unpack));
+  if (request.wrap_ops) out.ops = request.wrap_ops(std::move(out.ops));
+  options.rope.context = out.context;
   // A checkpoint shares all pages with its sequence except the one that is still being written.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + request.checkpoints;
@@ -134,7 +193,14 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.max_states =
       std::max(options.max_states,
                2 * (std::max(request.contexts, request.sequences) + request.checkpoints));
-  out.step_rows = request.step_rows > 0 ? request.step_rows : LoadedModel::kHostStepRows;
+  int step_rows = request.step_rows;
+  if (request.whole_texts) {
+    CHIMERE_TRY(const bool encoder, model::is_encoder(*out.file));
+    constexpr int64_t kHostRows = LoadedModel::kHostStepRows;
+    if (encoder) step_rows = static_cast<int>(std::max(kHostRows, out.context));
+  }
+  out.step_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
+  options.pooling = request.pooling;
   options.max_step_rows = out.step_rows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
@@ -142,6 +208,15 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const auto speculation = engine::Speculation::named(settings.get(settings::kSpeculate));
   options.drafts = speculation && engine::reads_draft_kv(*speculation);
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
+  if (*unpacked > 0) {
+    observer.say(
+        fmt::format("Unpacked experts into {}", human_bytes(static_cast<double>(*unpacked))));
+  } else if (unpack) {
+    observer.warn(fmt::format(
+        "--unpack-experts on changes nothing: this file has no experts of IQ3_S, or the {} kernels "
+        "need no unpacking.",
+        kernels::cpu_isa_name(out.cpu_isa)));
+  }
   out.min_tokens = options.max_tokens;
   out.min_states = request.contexts + request.checkpoints + 1;
   if (request.elastic) {
@@ -155,8 +230,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
     out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (request.on_gpu)
-    CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, runtime, observer, out));
+  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, out));
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {

@@ -3,7 +3,9 @@
 #define CHIMERE_RUNTIME_LOAD_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -27,7 +29,13 @@ struct MemoryRequest {
   /// fit.
   bool elastic = false;
   bool on_gpu = true;  ///< if the settings select a GPU
-  int step_rows = 0;   ///< largest number of rows in a step; 0: chosen for the back end
+  /// Encoders compute a text in one step: such a model's steps have at least `default_context`
+  /// rows.
+  bool whole_texts = false;
+  std::optional<model::Pooling> pooling = std::nullopt;  ///< ModelOptions::pooling
+  /// Applied to the CPU's ops before the model is loaded with them (on_gpu must be false).
+  std::function<std::unique_ptr<kernels::Ops>(std::unique_ptr<kernels::Ops>)> wrap_ops = {};
+  int step_rows = 0;  ///< largest number of rows in a step; 0: chosen for the back end
 };
 
 /// Errors: those of the tokenizer and the model; kInvalidArgument if --ctx exceeds the

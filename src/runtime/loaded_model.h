@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/adapter_set.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
@@ -38,8 +39,11 @@ struct LoadedModel {
   std::unique_ptr<MemoryBudget::Share> memory_share;  ///< of the Runtime's budget
   std::unique_ptr<kernels::cuda::Device> gpu;  ///< device of the ops; nullptr: they run on the CPU
   Upload upload;                               ///< to the GPU
+  kernels::CpuIsa cpu_isa = kernels::CpuIsa::kGeneric;  ///< of all that the CPU computes
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
+  /// Those that load_adapters() has added to the model; never nullptr.
+  std::shared_ptr<engine::AdapterSet> adapters = std::make_shared<engine::AdapterSet>();
   int64_t context = 0;          ///< tokens of one sequence
   int64_t trained_context = 0;  ///< the model's own
   model::ModelOptions options;

@@ -84,7 +84,9 @@ Result<ModelPath> find_model(const std::string& name, const Settings& settings,
       if (auto path = find_shipped(file)) return ModelPath{*std::move(path), false};
     }
   }
-  std::string advice = "Give a path to a GGUF file, or a name that `chimere list` shows.";
+  std::string advice =
+      "Give a path to a GGUF file or a name that `chimere list` shows; "
+      "`chimere pull OWNER/NAME` downloads a model.";
   if (hub::parse_model_name(name).ok()) advice = "`chimere pull " + name + "` downloads it.";
   return not_found("'" + name + "' is no file. " + complaint + " " + advice);
 }

@@ -16,6 +16,8 @@ Status for_each_logits(std::span<const LoadedModel* const> models, std::span<con
     message_starts.push_back(start);
   std::vector<std::unique_ptr<state::SequenceState>> sequences;
   for (const LoadedModel* m : models) sequences.push_back(m->model->states().create_sequence());
+  std::vector<engine::RequestAdapters> adapters;
+  for (const LoadedModel* m : models) adapters.push_back(m->adapters->defaults());
   std::vector<ConstMatrixView> logits(models.size());
   std::vector<LogitsRow> of_position(models.size());
   const auto n = static_cast<int64_t>(tokens.size());
@@ -39,6 +41,7 @@ Status for_each_logits(std::span<const LoadedModel* const> models, std::span<con
     }
     for (size_t m = 0; m < models.size(); ++m) {
       rows.state = sequences[m].get();
+      rows.adapters = adapters[m].uses;
       CHIMERE_TRY(const model::StepResult result, models[m]->model->forward(plan));
       logits[m] = result.logits;
     }

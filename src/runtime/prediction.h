@@ -19,9 +19,10 @@ using LogitsRow = std::span<const float>;
 using UseLogits = std::function<Status(int64_t position, std::span<const LogitsRow> rows)>;
 
 /// Runs tokens through all models, and hands over the logits of positions [first,
-/// tokens.size()) in order. Steps have at most 64 rows, so that the logits of a large
-/// vocabulary stay small; results do not depend on the steps. Errors: those of forward() and of
-/// `use`. Positions from `decode_from` on are decode rows, those before it prefill rows.
+/// tokens.size()) in order, with the models' default adapters. Steps have at most 64 rows, so that
+/// the logits of a large vocabulary stay small; results do not depend on the steps. Errors: those
+/// of forward() and of `use`. Positions from `decode_from` on are decode rows, those before it
+/// prefill rows.
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
                        int64_t decode_from, int64_t first, const UseLogits& use);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/adapters.h"
 #include "runtime/load.h"
 #include "runtime/prediction.h"
 #include "runtime/prefix_cache_options.h"
@@ -75,9 +76,10 @@ Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader>
                              .checkpoints = settings.get(settings::kCacheStates),
                              .elastic = true},
                             runtime, observer));
-  if (loaded.model->pooling() != model::Pooling::kNone) {
+  if (loaded.model->embeds()) {
     return unsupported("This is an embedding model, which generates no text.");
   }
+  CHIMERE_CHECK_OK(load_adapters(settings, loaded));
   std::unique_ptr<TextModel> out(new TextModel(settings, std::move(loaded)));
   CHIMERE_CHECK_OK(out->start());
   return out;
@@ -112,6 +114,7 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
                                             const Generate& options, const OnToken& on_token) {
   CHIMERE_TRY(engine::Request request, requests_.make(settings));
   request.prompt = sequence.prompt;
+  request.adapters = loaded_.adapters->defaults();
   request.stop = options.stop;
   if (options.logprobs) request.sampling.logprobs = 0;
   // A generation with state of its own between tokens runs to its end in one call.
@@ -176,7 +179,8 @@ Result<state::Hash128> TextModel::weights_hash() {
     if (weights_ == nullptr) weights_ = hash_weights(settings_, *loaded_.file);
     weights = weights_;
   }
-  return weights->get();
+  CHIMERE_TRY(const state::Hash128 hash, weights->get());
+  return with_adapters(hash, loaded_.adapters->defaults());
 }
 
 }  // namespace chimere::runtime

@@ -67,8 +67,8 @@ class TextModel {
   /// that does not exist), those of Model::forward().
   Result<std::vector<float>> log_probabilities(std::span<const int32_t> tokens);
 
-  /// The hash of the weights, for write_sequence(). The first call reads the whole file, unless the
-  /// state folder has its hash. Errors: those of WeightsHash::get().
+  /// The hash of the weights and adapters, for write_sequence(). The first call reads the whole
+  /// file, unless the state folder has its hash. Errors: those of WeightsHash::get().
   Result<state::Hash128> weights_hash();
 
  private:

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -35,6 +36,11 @@ class Histogram {
   std::array<double, kBins> sums_{};
 };
 
+Error none_allowed() {
+  return invalid_data(
+      "No token is left to choose from: those that the constraint allows are masked.");
+}
+
 }  // namespace
 
 void Candidates::Rest::change(float before, float after) {
@@ -45,19 +51,46 @@ void Candidates::Rest::change(float before, float after) {
 }
 
 Status Candidates::assign(std::span<const float> logits) {
+  start(logits);
+  return rescan();
+}
+
+Status Candidates::assign(std::span<const float> logits, kernels::TokenMask set) {
+  start(logits);
+  if (is_small(set)) {
+    CHIMERE_CHECK_OK(rescan());  // for NaN and +infinity
+    return list_set(set);
+  }
+  set_ = set;
+  return rescan();
+}
+
+void Candidates::start(std::span<const float> logits) {
   logits_ = logits;
+  set_ = {};
   selected_ = false;
+  scanned_ = false;
   rest_.reset();
   undecided_ = false;
   list_.clear();
+  unsorted_ = false;
   scale_ = 1;
-  return rescan();
+}
+
+void Candidates::scan() {
+  if (scanned_) return;
+  if (set_.empty()) {
+    scan_logits(logits_, scan_);
+  } else {
+    scan_logits(logits_, set_, scan_);
+  }
+  scanned_ = true;
 }
 
 /// Computes the largest logit and the count of a whole vocabulary.
 Status Candidates::rescan() {
-  scan_logits(logits_, scan_);
-  scanned_ = true;
+  scanned_ = false;
+  scan();
   CHIMERE_TRY(largest_, find_largest(scan_));
   count_ = static_cast<int64_t>(logits_.size()) - scan_.masked;
   return {};
@@ -68,7 +101,22 @@ std::span<float> Candidates::mutable_logits() {
     owned_.assign(logits_.begin(), logits_.end());
     logits_ = owned_;
   }
+  if (set_.empty()) return owned_;
+  for (size_t first = 0, w = 0; first < owned_.size(); first += 32, ++w) {
+    const uint32_t word = w < set_.size() ? set_[w] : 0;
+    if (word == ~uint32_t{0}) continue;
+    const size_t n = std::min<size_t>(32, owned_.size() - first);
+    for (size_t i = 0; i < n; ++i) {
+      if ((word >> i & 1U) == 0) owned_[first + i] = kCut;
+    }
+  }
+  set_ = {};
   return owned_;
+}
+
+void Candidates::sort_list() {
+  if (unsorted_) std::sort(list_.begin(), list_.end());
+  unsorted_ = false;
 }
 
 double Candidates::weight(float logit) const {
@@ -103,16 +151,16 @@ Status Candidates::adjust(std::span<const LogitAdjustment> adjustments) {
     if (c.value < kInfinity) continue;
     CHIMERE_TRY(largest_, find_largest({&kInfinity, 1}));  // returns the error
   }
-  std::sort(list_.begin(), list_.end());
+  unsorted_ = true;
+  sort_list();
   largest_ = list_.front();
   count_ = static_cast<int64_t>(list_.size());
   return {};
 }
 
 Status Candidates::assign_known(std::span<const Candidate> known, const Rest& rest) {
+  start({});
   rest_ = rest;
-  undecided_ = false;
-  list_.clear();
   for (const Candidate& c : known) {
     if (c.id >= 0) list_.push_back(c);
   }
@@ -126,21 +174,20 @@ Status Candidates::assign_known(std::span<const Candidate> known, const Rest& re
   }
   if (std::isnan(scan.largest.value)) scan.largest.value = -kCut;
   CHIMERE_TRY(largest_, find_largest(scan));
-  logits_ = {};
   selected_ = true;
-  scale_ = 1;
   count_ = static_cast<int64_t>(list_.size());
   return {};
 }
 
-Distribution Candidates::distribution() const {
-  if (!selected()) return summarise(logits_, largest_.value, scale_);
+Distribution Candidates::distribution() {
+  if (!selected()) return summarise(masked_logits(), largest_.value, scale_);
+  sort_list();
   values_.clear();
   for (const Candidate& c : list_) values_.push_back(c.value);
   return summarise(values_, largest_.value, scale_);
 }
 
-double Candidates::deviation() const {
+double Candidates::deviation() {
   // Relative to the largest logit, to keep the sums small.
   double sum = 0;
   double squares = 0;
@@ -150,9 +197,10 @@ double Candidates::deviation() const {
     squares += x * x;
   };
   if (selected()) {
+    sort_list();
     for (const Candidate& c : list_) add(c.value);
   } else {
-    for (const float logit : logits_) add(logit);
+    for (const float logit : masked_logits()) add(logit);
   }
   const auto n = static_cast<double>(count_);
   const double mean = sum / n;
@@ -162,6 +210,7 @@ double Candidates::deviation() const {
 template <typename Keep>
 void Candidates::filter(const Keep& keep) {
   if (selected()) {
+    sort_list();
     std::erase_if(list_, [&](const Candidate& c) { return !keep(c.value, c.id); });
     largest_ = list_.front();
     count_ = static_cast<int64_t>(list_.size());
@@ -188,58 +237,54 @@ void Candidates::filter(const Keep& keep) {
 
 void Candidates::make_list() {
   if (selected() || count_ > kSelected) return;
-  if (!scanned_) scan_logits(logits_, scan_);
-  scanned_ = true;
-  select_largest(logits_, scan_, count_, list_);
+  scan();
+  select_largest(logits_, scan_, count_, list_, set_);
   selected_ = true;
 }
 
+bool Candidates::is_small(kernels::TokenMask set) const {
+  const size_t words =
+      std::min(set.size(), static_cast<size_t>(kernels::mask_words(std::ssize(logits_))));
+  int64_t members = 0;
+  for (size_t w = 0; w < words && members <= kSelected; ++w) members += std::popcount(set[w]);
+  return members <= kSelected;
+}
+
 Status Candidates::keep_set(kernels::TokenMask set) {
-  const auto none = [] {
-    return invalid_data(
-        "No token is left to choose from: those that the constraint allows are masked.");
-  };
-  if (selected()) {
-    std::erase_if(list_, [&](const Candidate& c) { return !kernels::contains(set, c.id); });
-    if (list_.empty()) return none();
-    if (rest_ && rest_->largest == kCut) rest_.reset();  // the list is complete
-  } else {
-    const size_t words =
-        std::min(set.size(), static_cast<size_t>(kernels::mask_words(std::ssize(logits_))));
-    int64_t members = 0;
-    for (const uint32_t word : set.first(words)) members += std::popcount(word);
-    if (members > kSelected) {
-      mask_others(set.first(words));
-      return rescan();
-    }
-    list_.clear();
-    for (size_t w = 0; w < words; ++w) {
-      for (uint32_t left = set[w]; left != 0; left &= left - 1) {
-        const size_t id = 32 * w + static_cast<size_t>(std::countr_zero(left));
-        if (id < logits_.size() && logits_[id] != kCut) {
-          list_.push_back({logits_[id], static_cast<int32_t>(id)});
-        }
-      }
-    }
-    if (list_.empty()) return none();
-    std::sort(list_.begin(), list_.end());
-    selected_ = true;
+  if (!selected()) {
+    if (is_small(set)) return list_set(set);
+    if (!set_.empty()) (void)mutable_logits();
+    set_ = set;
+    return rescan();
   }
+  std::erase_if(list_, [&](const Candidate& c) { return !kernels::contains(set, c.id); });
+  if (list_.empty()) return none_allowed();
+  if (rest_ && rest_->largest == kCut) rest_.reset();  // the list is complete
+  sort_list();
   largest_ = list_.front();
   count_ = static_cast<int64_t>(list_.size());
   return {};
 }
 
-void Candidates::mask_others(kernels::TokenMask set) {
-  const std::span<float> logits = mutable_logits();
-  for (size_t first = 0, w = 0; first < logits.size(); first += 32, ++w) {
-    const uint32_t word = w < set.size() ? set[w] : 0;
-    if (word == ~uint32_t{0}) continue;
-    const size_t n = std::min<size_t>(32, logits.size() - first);
-    for (size_t i = 0; i < n; ++i) {
-      if ((word >> i & 1U) == 0) logits[first + i] = kCut;
+Status Candidates::list_set(kernels::TokenMask set) {
+  const size_t words =
+      std::min(set.size(), static_cast<size_t>(kernels::mask_words(std::ssize(logits_))));
+  list_.clear();
+  for (size_t w = 0; w < words; ++w) {
+    for (uint32_t left = set[w]; left != 0; left &= left - 1) {
+      const auto id = static_cast<int32_t>(32 * w) + std::countr_zero(left);
+      const auto at = static_cast<size_t>(id);
+      const bool masked = at >= logits_.size() || logits_[at] == kCut ||
+                          (!set_.empty() && !kernels::contains(set_, id));
+      if (!masked) list_.push_back({logits_[at], id});
     }
   }
+  if (list_.empty()) return none_allowed();
+  selected_ = true;
+  unsorted_ = true;
+  largest_ = *std::ranges::min_element(list_, std::less<>());
+  count_ = static_cast<int64_t>(list_.size());
+  return {};
 }
 
 void Candidates::keep_largest(int64_t k) {
@@ -247,7 +292,9 @@ void Candidates::keep_largest(int64_t k) {
   rest_.reset();
   if (k >= count_) return;
   if (selected()) {
+    if (unsorted_) std::nth_element(list_.begin(), list_.begin() + k - 1, list_.end());
     list_.resize(static_cast<size_t>(k));
+    sort_list();
     count_ = k;
     return;
   }
@@ -264,8 +311,9 @@ void Candidates::keep_largest(int64_t k) {
   }
   std::vector<Candidate> all;
   all.reserve(static_cast<size_t>(count_));
-  for (size_t i = 0; i < logits_.size(); ++i) {
-    if (logits_[i] != kCut) all.push_back({logits_[i], static_cast<int32_t>(i)});
+  const std::span<const float> logits = masked_logits();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] != kCut) all.push_back({logits[i], static_cast<int32_t>(i)});
   }
   const auto last = all.begin() + static_cast<std::ptrdiff_t>(k) - 1;
   std::nth_element(all.begin(), last, all.end());
@@ -277,14 +325,27 @@ void Candidates::keep_at_least(double floor) {
   floor = std::min(floor, scaled(largest_.value));
   if (!knows_largest(floor)) return;
   if (!selected()) {
-    int64_t left = 0;
-    for (const float logit : logits_) left += static_cast<int64_t>(scaled(logit) >= floor);
+    const int64_t left = count_at_least(floor);
     if (left <= kSelected) {
       keep_largest(left);
       return;
     }
   }
   filter([&](float logit, int32_t) { return scaled(logit) >= floor; });
+}
+
+int64_t Candidates::count_at_least(double floor) {
+  scan();
+  int64_t count = 0;
+  for (size_t block = 0; block < scan_.maxima.size(); ++block) {
+    if (!(scaled(scan_.maxima[block]) >= floor)) continue;
+    LogitScan::for_each(block, logits_.size(), [&](size_t i) {
+      const bool counts = scaled(logits_[i]) >= floor;
+      count += static_cast<int64_t>(
+          counts && (set_.empty() || kernels::contains(set_, static_cast<int32_t>(i))));
+    });
+  }
+  return count;
 }
 
 /// Whether all tokens with scale * logit >= floor are in the list. If so, the tokens outside it no
@@ -303,7 +364,8 @@ void Candidates::drop_before_last_at_least(double floor) {
   if (selected()) {
     for (const Candidate& c : list_) look(c);
   } else {
-    for (size_t i = 0; i < logits_.size(); ++i) look({logits_[i], static_cast<int32_t>(i)});
+    const std::span<const float> logits = masked_logits();
+    for (size_t i = 0; i < logits.size(); ++i) look({logits[i], static_cast<int32_t>(i)});
   }
   if (last.id < 0 || last.id == largest_.id) return;
   filter([&](float logit, int32_t id) { return !(Candidate{logit, id} < last); });
@@ -317,16 +379,18 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
   double reached = 0;
   double total = 0;
   if (selected()) {
+    sort_list();
     for (const Candidate& c : list_) {
       sorted.push_back({key(scaled(c.value)), c});
       total += weight(c.value);
     }
   } else {
+    const std::span<const float> logits = masked_logits();
     Histogram histogram;
     constexpr size_t kBlock = 64;  // weights are computed together, which vectorises
     std::array<double, kBlock> weights{};
-    for (size_t first = 0; first < logits_.size(); first += kBlock) {
-      const auto block = logits_.subspan(first, std::min(kBlock, logits_.size() - first));
+    for (size_t first = 0; first < logits.size(); first += kBlock) {
+      const auto block = logits.subspan(first, std::min(kBlock, logits.size() - first));
       for (size_t j = 0; j < block.size(); ++j) weights[j] = weight(block[j]);
       for (size_t j = 0; j < block.size(); ++j) {
         if (block[j] != kCut) histogram.add(key(scaled(block[j])), weights[j]);
@@ -337,10 +401,10 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
     while (bin + 1 < Histogram::kBins && !enough(reached + histogram.sum(bin), total)) {
       reached += histogram.sum(bin++);
     }
-    for (size_t i = 0; i < logits_.size(); ++i) {
-      if (logits_[i] == kCut) continue;
-      const double k = key(scaled(logits_[i]));
-      if (Histogram::bin(k) == bin) sorted.push_back({k, {logits_[i], static_cast<int32_t>(i)}});
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (logits[i] == kCut) continue;
+      const double k = key(scaled(logits[i]));
+      if (Histogram::bin(k) == bin) sorted.push_back({k, {logits[i], static_cast<int32_t>(i)}});
     }
     if (sorted.empty()) return;  // rounding: all tokens are needed to reach the share
   }
@@ -360,9 +424,8 @@ bool Candidates::keep_top_p_of_few(double share) {
   double total = 0;
   double error = 0;  // bound of the error of `total`
   if (!selected()) {
-    if (!scanned_) scan_logits(logits_, scan_);
-    scanned_ = true;
-    total = log_sum_exp(logits_).e;
+    scan();
+    total = log_sum_exp(logits_, set_).e;
   } else if (rest_ && rest_->sums != nullptr) {
     total = rest_->sums->e;
     if (rest_->added > 0 || rest_->removed > 0) {
@@ -375,7 +438,8 @@ bool Candidates::keep_top_p_of_few(double share) {
   } else {
     return false;
   }
-  if (!selected()) select_largest(logits_, scan_, std::min(count_, kFew), few_);
+  sort_list();
+  if (!selected()) select_largest(logits_, scan_, std::min(count_, kFew), few_, set_);
   const std::vector<Candidate>& few = selected() ? list_ : few_;
   double reached = 0;
   for (size_t i = 0; i < few.size(); ++i) {
@@ -413,7 +477,7 @@ void Candidates::keep_typical(double share) {
 Candidate Candidates::draw(uint64_t seed, uint64_t position) const {
   const Draw draw{seed, position, scale_};
   if (!selected()) {
-    const int32_t id = gumbel_argmax(logits_, largest_, draw);
+    const int32_t id = gumbel_argmax(logits_, largest_, draw, set_);
     return {logits_[static_cast<size_t>(id)], id};
   }
   return *std::ranges::find(list_, gumbel_argmax(list_, draw), &Candidate::id);

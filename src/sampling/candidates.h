@@ -18,9 +18,9 @@
 namespace chimere::sampling {
 
 /// As long as many tokens remain they are a whole vocabulary of logits, with removed tokens at
-/// -infinity, and every operation is a few passes over it; once at most kSelected remain they are a
-/// sorted list. Probabilities are softmax(scale * logit) over the remaining tokens, in double
-/// precision. No operation removes the last token.
+/// -infinity or outside of a set, and every operation is a few passes over it; once at most
+/// kSelected remain they are a sorted list. Probabilities are softmax(scale * logit) over the
+/// remaining tokens, in double precision. No operation removes the last token.
 class Candidates {
  public:
   static constexpr int64_t kSelected = 2048;
@@ -43,10 +43,14 @@ class Candidates {
   /// Starts with a whole vocabulary, scale 1. `logits` must outlive the use of the candidates.
   /// Errors: kInvalidData (NaN or +infinity, or all masked).
   Status assign(std::span<const float> logits);
+  /// The same as assign(logits) and keep_set(set), in one pass over the logits. `set` must outlive
+  /// the use of the candidates.
+  Status assign(std::span<const float> logits, kernels::TokenMask set);
   /// Replaces the logits of the same tokens; masked tokens stay masked. `largest`: of the new
   /// logits.
   void replace(std::span<const float> logits, const Candidate& largest) {
     logits_ = logits;
+    set_ = {};
     largest_ = largest;
     scanned_ = false;
   }
@@ -66,11 +70,12 @@ class Candidates {
   const Candidate& largest() const { return largest_; }
   int64_t count() const { return count_; }
   /// Of softmax(scale * logit) over the remaining tokens.
-  Distribution distribution() const;
+  Distribution distribution();
   /// Population standard deviation of the remaining logits.
-  double deviation() const;
+  double deviation();
 
-  /// Keeps the tokens of the set. Errors: kInvalidData if none of them remains.
+  /// Keeps the tokens of the set, which must outlive the use of the candidates. At most once after
+  /// assign(). Errors: kInvalidData if none of them remains.
   Status keep_set(kernels::TokenMask set);
   /// Keeps the k largest. Decided for a partial list if the first k tokens are in it.
   void keep_largest(int64_t k);
@@ -111,23 +116,37 @@ class Candidates {
   void make_list();
   bool keep_top_p_of_few(double share);
   bool knows_largest(double floor);
+  void start(std::span<const float> logits);
+  /// Brings `scan_` up to date.
+  void scan();
   Status rescan();
-  /// Masks the logits of a whole vocabulary outside the set.
-  void mask_others(kernels::TokenMask set);
+  /// Lists the tokens of a set of few.
+  Status list_set(kernels::TokenMask set);
+  /// Whether the set has at most kSelected tokens.
+  bool is_small(kernels::TokenMask set) const;
+  void sort_list();
+  /// Logits that may be written, with those outside of `set_` at -infinity.
   std::span<float> mutable_logits();
+  /// Logits with those outside of `set_` at -infinity.
+  std::span<const float> masked_logits() { return set_.empty() ? logits_ : mutable_logits(); }
+  /// The number of tokens of a whole vocabulary with scale * logit >= floor.
+  int64_t count_at_least(double floor);
 
   std::span<const float> logits_;  ///< the caller's, or `owned_`
+  /// The only tokens of `logits_` that remain; empty: all.
+  kernels::TokenMask set_;
   std::vector<float> owned_;
   LogitScan scan_;
   bool scanned_ = false;  ///< `scan_` is that of `logits_`
   bool selected_ = false;
   std::optional<Rest> rest_;  ///< of a list from which nothing has been removed
   bool undecided_ = false;
-  std::vector<Candidate> list_;               ///< sorted
+  std::vector<Candidate> list_;  ///< sorted, unless `unsorted_`
+  bool unsorted_ = false;
   std::vector<Candidate> few_;                ///< scratch
   std::vector<Keyed> sorted_;                 ///< scratch
   std::vector<LogitAdjustment> adjustments_;  ///< scratch
-  mutable std::vector<float> values_;         ///< scratch
+  std::vector<float> values_;                 ///< scratch
   Candidate largest_;
   int64_t count_ = 0;
   double scale_ = 1;

@@ -82,7 +82,8 @@ template <typename Ints>
 template <int kLanes>
 [[gnu::always_inline]] inline int32_t gumbel_argmax_in_blocks(std::span<const float> logits,
                                                               const Candidate& largest,
-                                                              const Draw& draw) {
+                                                              const Draw& draw,
+                                                              kernels::TokenMask set) {
   using Ints = typename Vector<kLanes>::Ints;
   using Floats = typename Vector<kLanes>::Floats;
   constexpr size_t kIds = Vector<kLanes>::kIds;
@@ -90,6 +91,9 @@ template <int kLanes>
   search.offer(largest.value, largest.id);  // first, so that most others are skipped
   const auto scale = static_cast<float>(draw.scale);
   constexpr float kLn2 = 0.69314718F;
+  const auto contained = [set](size_t id) {
+    return set.empty() || kernels::contains(set, static_cast<int32_t>(id));
+  };
   const size_t whole = logits.size() / kIds * kIds;
   for (size_t first = 0; first < whole; first += kIds) {
     // Slack for rounding of the f32 bounds below, which is far smaller.
@@ -110,22 +114,25 @@ template <int kLanes>
     const Ints may_win = scaled + bound >= best;
     if (!any(may_win)) continue;
     for (size_t j = 0; j < kIds; ++j) {
-      if (may_win[j] != 0) search.offer(logits[first + j], static_cast<int32_t>(first + j));
+      const size_t id = first + j;
+      if (may_win[j] != 0 && contained(id)) search.offer(logits[id], static_cast<int32_t>(id));
     }
   }
-  for (size_t i = whole; i < logits.size(); ++i) search.offer(logits[i], static_cast<int32_t>(i));
+  for (size_t id = whole; id < logits.size(); ++id) {
+    if (contained(id)) search.offer(logits[id], static_cast<int32_t>(id));
+  }
   return search.winner();
 }
 
 // Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
 CHIMERE_FOR_AVX512 int32_t gumbel_argmax_avx512(std::span<const float> l, const Candidate& c,
-                                                const Draw& d) {
-  return gumbel_argmax_in_blocks<8>(l, c, d);
+                                                const Draw& d, kernels::TokenMask set) {
+  return gumbel_argmax_in_blocks<8>(l, c, d, set);
 }
 CHIMERE_FOR_AVX2 int32_t gumbel_argmax_avx2(std::span<const float> l, const Candidate& c,
-                                            const Draw& d) {
-  return gumbel_argmax_in_blocks<4>(l, c, d);
+                                            const Draw& d, kernels::TokenMask set) {
+  return gumbel_argmax_in_blocks<4>(l, c, d, set);
 }
 #endif
 
@@ -137,14 +144,15 @@ int32_t gumbel_argmax(std::span<const Candidate> candidates, const Draw& draw) {
   return search.winner();
 }
 
-int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw) {
+int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw,
+                      kernels::TokenMask set) {
 #if defined(__x86_64__)
   static const auto kBest = has_avx512() ? gumbel_argmax_avx512
                             : has_avx2() ? gumbel_argmax_avx2
                                          : nullptr;
-  if (kBest != nullptr) return kBest(logits, largest, draw);
+  if (kBest != nullptr) return kBest(logits, largest, draw, set);
 #endif
-  return gumbel_argmax_in_blocks<2>(logits, largest, draw);
+  return gumbel_argmax_in_blocks<2>(logits, largest, draw, set);
 }
 
 }  // namespace chimere::sampling

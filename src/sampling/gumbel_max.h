@@ -23,7 +23,9 @@ int32_t gumbel_argmax(std::span<const Candidate> candidates, const Draw& draw);
 
 /// The same over a whole vocabulary. `largest`: its largest logit. About 1 ms for 248k tokens:
 /// random numbers are computed in blocks, and logarithms only for the few tokens that may win.
-int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw);
+/// `set`: tokens outside it never win, and `largest` is one of it; empty: all tokens.
+int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw,
+                      kernels::TokenMask set = {});
 
 }  // namespace chimere::sampling
 

@@ -52,6 +52,15 @@ TEST(GumbelMax, BlocksAndListsAgreeWithTheDefinition) {
       const int32_t expected = winner(logits, draw);
       ASSERT_EQ(gumbel_argmax(logits, largest, draw), expected) << n << ' ' << spread;
       ASSERT_EQ(gumbel_argmax(list, draw), expected) << n << ' ' << spread;
+      // Tokens outside a set are as good as masked, whatever their logits.
+      std::vector<float> raised = logits;
+      std::vector<uint32_t> set((n + 31) / 32, ~0U);
+      for (size_t i = 0; i < n; ++i) {
+        if (!std::isinf(logits[i])) continue;
+        raised[i] = largest.value + 1;
+        set[i / 32] &= ~(1U << (i % 32));
+      }
+      ASSERT_EQ(gumbel_argmax(raised, largest, draw, set), expected) << n << ' ' << spread;
     }
   }
 }

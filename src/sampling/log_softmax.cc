@@ -18,15 +18,28 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 constexpr size_t kPiece = kernels::kExpPiece;
 constexpr size_t kLanes = kernels::kExpLanes;
 
-/// The kPiece logits from `first`; a short last piece is copied to `padded` and filled up with
-/// masked logits.
-[[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits, size_t first,
+/// Whether `set` contains the kPiece tokens from `first`.
+bool contains_piece(kernels::TokenMask set, size_t first) {
+  constexpr size_t kWords = kPiece / 32;
+  if (set.size() < first / 32 + kWords) return false;
+  uint32_t all = ~uint32_t{0};
+  for (const uint32_t word : set.subspan(first / 32, kWords)) all &= word;
+  return all == ~uint32_t{0};
+}
+
+/// The kPiece logits from `first`; a short last piece, and one with tokens outside of `set` (empty:
+/// all tokens), is copied to `padded` with masked logits in their places.
+[[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits,
+                                                    kernels::TokenMask set, size_t first,
                                                     std::array<float, kPiece>& padded) {
   const float* const piece = logits.data() + first;
   const size_t n = std::min(kPiece, logits.size() - first);
-  if (n == kPiece) return piece;
+  const bool whole = set.empty() || contains_piece(set, first);
+  if (n == kPiece && whole) return piece;
   padded.fill(kMasked);
-  std::copy_n(piece, n, padded.begin());
+  for (size_t i = 0; i < n; ++i) {
+    if (whole || kernels::contains(set, static_cast<int32_t>(first + i))) padded[i] = piece[i];
+  }
   return padded.data();
 }
 
@@ -41,13 +54,14 @@ constexpr size_t kLanes = kernels::kExpLanes;
 }
 
 /// Same bits as kernels::row_log_sum_exp(), in loops that vectorise.
-[[gnu::always_inline]] inline kernels::LogSumExp sum_in_pieces(std::span<const float> logits) {
+[[gnu::always_inline]] inline kernels::LogSumExp sum_in_pieces(std::span<const float> logits,
+                                                               kernels::TokenMask set) {
   thread_local std::vector<kernels::LogSumExp> pieces;  // keeps its memory
   pieces.clear();
   pieces.reserve((logits.size() + kPiece - 1) / kPiece);
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;
-    const float* const piece = piece_at(logits, first, padded);
+    const float* const piece = piece_at(logits, set, first, padded);
     std::array<float, kLanes> maxima;
     maxima.fill(kMasked);
     for (size_t i = 0; i < kPiece; i += kLanes) {
@@ -77,10 +91,12 @@ constexpr size_t kLanes = kernels::kExpLanes;
 
 // Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
-CHIMERE_FOR_AVX512 kernels::LogSumExp sum_avx512(std::span<const float> l) {
-  return sum_in_pieces(l);
+CHIMERE_FOR_AVX512 kernels::LogSumExp sum_avx512(std::span<const float> l, kernels::TokenMask set) {
+  return sum_in_pieces(l, set);
 }
-CHIMERE_FOR_AVX2 kernels::LogSumExp sum_avx2(std::span<const float> l) { return sum_in_pieces(l); }
+CHIMERE_FOR_AVX2 kernels::LogSumExp sum_avx2(std::span<const float> l, kernels::TokenMask set) {
+  return sum_in_pieces(l, set);
+}
 #endif
 
 }  // namespace
@@ -126,12 +142,12 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
   return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
 }
 
-kernels::LogSumExp log_sum_exp(std::span<const float> logits) {
+kernels::LogSumExp log_sum_exp(std::span<const float> logits, kernels::TokenMask set) {
 #if defined(__x86_64__)
   static const auto kBest = has_avx512() ? sum_avx512 : has_avx2() ? sum_avx2 : nullptr;
-  if (kBest != nullptr) return kBest(logits);
+  if (kBest != nullptr) return kBest(logits, set);
 #endif
-  return sum_in_pieces(logits);
+  return sum_in_pieces(logits, set);
 }
 
 Distribution distribution_of(const kernels::LogSumExp& sums) {

@@ -25,7 +25,8 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
 
 /// Log-sum-exp statistics of softmax(logits) with single-precision exponentials: ten times as fast
 /// as summarise(), with the same bits on every CPU and GPU (kernels::row_log_sum_exp()).
-kernels::LogSumExp log_sum_exp(std::span<const float> logits);
+/// `set`: the logits of tokens outside it count as -infinity; empty: all count.
+kernels::LogSumExp log_sum_exp(std::span<const float> logits, kernels::TokenMask set = {});
 /// Within 1e-5 of summarise(logits). `sums`: of a row that is not all masked.
 Distribution distribution_of(const kernels::LogSumExp& sums);
 

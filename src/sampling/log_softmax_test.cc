@@ -77,6 +77,17 @@ TEST(LogSumExp, HasTheBitsOfItsDefinition) {
     EXPECT_EQ(got.e, want.e) << n;
     EXPECT_EQ(got.xe, want.xe) << n;
     EXPECT_EQ(got.largest, want.largest) << n;
+    std::vector<float> raised = logits;
+    std::vector<uint32_t> set((n + 31) / 32, ~0U);
+    for (size_t i = 0; i < n; ++i) {
+      if (logits[i] != -kInfinity) continue;
+      raised[i] = 1e4F;
+      set[i / 32] &= ~(1U << (i % 32));
+    }
+    const kernels::LogSumExp masked = log_sum_exp(raised, set);
+    EXPECT_EQ(masked.e, want.e) << n;
+    EXPECT_EQ(masked.xe, want.xe) << n;
+    EXPECT_EQ(masked.largest, want.largest) << n;
   }
 }
 

@@ -30,20 +30,29 @@ struct Vector {
   using Ints [[gnu::vector_size(4 * kLanes)]] = int32_t;
 };
 
+/// `words`: the tokens of the superblock that are looked at; nullptr: all.
 template <int kLanes>
-[[gnu::always_inline]] inline void scan_superblock(const float* logits, size_t rows, Blocks& out) {
+[[gnu::always_inline]] inline void scan_superblock(const float* logits, const uint32_t* words,
+                                                   Blocks& out) {
   using Floats = typename Vector<kLanes>::Floats;
   using Ints = typename Vector<kLanes>::Ints;
+  static_assert(kInterleave == 16);
   for (size_t first = 0; first < kInterleave; first += kLanes) {
+    Ints bit_of_lane;
+    for (int lane = 0; lane < kLanes; ++lane) bit_of_lane[lane] = 1 << (first + lane);
     Floats most = Floats{} - kInfinity;
     Ints masked{};
     Ints good = ~Ints{};
-    for (size_t row = 0; row < rows; ++row) {
+    for (size_t row = 0; row < LogitScan::kBlock; ++row) {
       Floats x;
       std::memcpy(&x, logits + row * kInterleave + first, sizeof(x));
+      good &= x < kInfinity;
+      if (words != nullptr) {
+        const auto bits = static_cast<int32_t>(words[row / 2] >> (16 * (row % 2)) & 0xffff);
+        x = ((Ints{} + bits) & bit_of_lane) != 0 ? x : Floats{} - kInfinity;
+      }
       most = most < x ? x : most;
       masked -= x == -kInfinity;
-      good &= x < kInfinity;
     }
     std::memcpy(out.most.data() + first, &most, sizeof(most));
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -53,12 +62,30 @@ template <int kLanes>
   }
 }
 
+/// The words of a superblock's tokens, with zeros behind the end of the set. nullptr: all tokens.
+[[gnu::always_inline]] inline const uint32_t* words_of_superblock(
+    kernels::TokenMask set, size_t superblock, std::array<uint32_t, kSuperBlock / 32>& padded) {
+  const size_t first = std::min(set.size(), superblock * padded.size());
+  const size_t n = std::min(padded.size(), set.size() - first);
+  const uint32_t* words = set.data() + first;
+  if (n < padded.size()) {
+    std::fill(std::copy_n(words, n, padded.begin()), padded.end(), 0);
+    words = padded.data();
+  }
+  uint32_t all = ~uint32_t{0};
+  for (size_t i = 0; i < padded.size(); ++i) all &= words[i];
+  return all == ~uint32_t{0} ? nullptr : words;
+}
+
 template <int kLanes>
-[[gnu::always_inline]] inline void scan_blocks(std::span<const float> logits, LogitScan& out) {
+[[gnu::always_inline]] inline void scan_blocks(std::span<const float> logits,
+                                               kernels::TokenMask set, bool restricted,
+                                               LogitScan& out) {
   out.largest = {-kInfinity, -1};
   out.masked = 0;
   out.maxima.resize((logits.size() + kSuperBlock - 1) / kSuperBlock * kInterleave);
   std::array<float, kSuperBlock> padded;
+  std::array<uint32_t, kSuperBlock / 32> padded_words;
   for (size_t first = 0; first < logits.size(); first += kSuperBlock) {
     const float* superblock = logits.data() + first;
     const size_t n = std::min(kSuperBlock, logits.size() - first);
@@ -67,8 +94,14 @@ template <int kLanes>
       superblock = padded.data();
       out.masked -= static_cast<int64_t>(kSuperBlock - n);
     }
+    const uint32_t* words =
+        restricted ? words_of_superblock(set, first / kSuperBlock, padded_words) : nullptr;
     Blocks blocks;
-    scan_superblock<kLanes>(superblock, LogitScan::kBlock, blocks);
+    if (words == nullptr) {
+      scan_superblock<kLanes>(superblock, nullptr, blocks);
+    } else {
+      scan_superblock<kLanes>(superblock, words, blocks);
+    }
     out.masked += blocks.masked;
     if (!blocks.good) {
       out.largest = {kInfinity, -1};
@@ -78,36 +111,47 @@ template <int kLanes>
     std::ranges::copy(blocks.most, out.maxima.begin() + at);
     const float most = std::ranges::max(blocks.most);
     if (!(most > out.largest.value)) continue;
-    const auto id =
-        first + static_cast<size_t>(std::find(superblock, superblock + n, most) - superblock);
-    out.largest = {most, static_cast<int32_t>(id)};
+    const auto contained = [words](size_t i) {
+      return words == nullptr || (words[i / 32] >> (i % 32) & 1) != 0;
+    };
+    size_t at_most = 0;
+    while (superblock[at_most] != most || !contained(at_most)) ++at_most;
+    out.largest = {most, static_cast<int32_t>(first + at_most)};
   }
 }
 
 // Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
-CHIMERE_FOR_AVX512 void scan_logits_avx512(std::span<const float> l, LogitScan& s) {
-  scan_blocks<16>(l, s);
+CHIMERE_FOR_AVX512 void scan_logits_avx512(std::span<const float> l, kernels::TokenMask set,
+                                           bool restricted, LogitScan& s) {
+  scan_blocks<16>(l, set, restricted, s);
 }
-CHIMERE_FOR_AVX2 void scan_logits_avx2(std::span<const float> l, LogitScan& s) {
-  scan_blocks<8>(l, s);
+CHIMERE_FOR_AVX2 void scan_logits_avx2(std::span<const float> l, kernels::TokenMask set,
+                                       bool restricted, LogitScan& s) {
+  scan_blocks<8>(l, set, restricted, s);
 }
 #endif
 
-}  // namespace
-
-void scan_logits(std::span<const float> logits, LogitScan& out) {
+void scan(std::span<const float> logits, kernels::TokenMask set, bool restricted, LogitScan& out) {
 #if defined(__x86_64__)
   static const auto kBest = has_avx512() ? scan_logits_avx512
                             : has_avx2() ? scan_logits_avx2
                                          : nullptr;
-  if (kBest != nullptr) return kBest(logits, out);
+  if (kBest != nullptr) return kBest(logits, set, restricted, out);
 #endif
-  scan_blocks<4>(logits, out);
+  scan_blocks<4>(logits, set, restricted, out);
+}
+
+}  // namespace
+
+void scan_logits(std::span<const float> logits, LogitScan& out) { scan(logits, {}, false, out); }
+
+void scan_logits(std::span<const float> logits, kernels::TokenMask set, LogitScan& out) {
+  scan(logits, set, true, out);
 }
 
 void select_largest(std::span<const float> logits, LogitScan& of, int64_t k,
-                    std::vector<Candidate>& kept) {
+                    std::vector<Candidate>& kept, kernels::TokenMask set) {
   kept.clear();
   k = std::min(k, static_cast<int64_t>(logits.size()) - of.masked);
   if (k <= 0) return;
@@ -130,15 +174,14 @@ void select_largest(std::span<const float> logits, LogitScan& of, int64_t k,
   };
   for (size_t block = 0; block < of.maxima.size(); ++block) {
     if (of.maxima[block] < threshold) continue;
-    const size_t first = LogitScan::first(block);
-    const size_t end = std::min(logits.size(), first + kSuperBlock - first % kInterleave);
-    for (size_t i = first; i < end; i += kInterleave) {
-      if (!(logits[i] >= threshold)) continue;
+    LogitScan::for_each(block, logits.size(), [&](size_t i) {
+      if (!(logits[i] >= threshold)) return;
+      if (!set.empty() && !kernels::contains(set, static_cast<int32_t>(i))) return;
       kept.push_back({logits[i], static_cast<int32_t>(i)});
-      if (kept.size() < capacity) continue;
+      if (kept.size() < capacity) return;
       keep_best();
       threshold = kept.back().value;
-    }
+    });
   }
   if (kept.size() > static_cast<size_t>(k)) keep_best();
   std::sort(kept.begin(), kept.end());

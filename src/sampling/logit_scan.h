@@ -2,12 +2,14 @@
 #ifndef CHIMERE_SAMPLING_LOGIT_SCAN_H_
 #define CHIMERE_SAMPLING_LOGIT_SCAN_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/api.h"
 
 namespace chimere::sampling {
 
@@ -39,15 +41,26 @@ struct LogitScan {
   static size_t first(size_t block) {
     return block / kInterleave * kInterleave * kBlock + block % kInterleave;
   }
+  /// Calls visit(id) for the ids of a block, ascending. `size`: of the vocabulary.
+  template <typename Visit>
+  static void for_each(size_t block, size_t size, const Visit& visit) {
+    const size_t from = first(block);
+    const size_t end = std::min(size, from + kInterleave * (kBlock - 1) + 1);
+    for (size_t id = from; id < end; id += kInterleave) visit(id);
+  }
 };
 
 /// Fills `out`, reusing its memory.
 void scan_logits(std::span<const float> logits, LogitScan& out);
+/// The scan of the same logits with those of tokens outside `set` at -infinity, without writing
+/// them. Those must be no NaN or +infinity either.
+void scan_logits(std::span<const float> logits, kernels::TokenMask set, LogitScan& out);
 
 /// Fills `kept` with the k largest logits, sorted (fewer if the vocabulary is smaller). `of`: the
-/// scan of `logits`, without errors. Tokens at -infinity are masked and never returned.
+/// scan of `logits`, without errors. Tokens at -infinity are masked and never returned. `set`: the
+/// tokens that the scan was restricted to; empty: all.
 void select_largest(std::span<const float> logits, LogitScan& of, int64_t k,
-                    std::vector<Candidate>& kept);
+                    std::vector<Candidate>& kept, kernels::TokenMask set = {});
 
 /// The largest logit. Errors: kInvalidData if one is NaN or +infinity, or if all are -infinity.
 Result<Candidate> find_largest(std::span<const float> logits);

@@ -80,5 +80,49 @@ TEST(FindLargest, AgreesWithThePlainLoop) {
   }
 }
 
+/// Sets of many and of few tokens, with whole words, and shorter than the vocabulary.
+TEST(ScanLogits, OfASetIsTheScanOfMaskedLogits) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    const size_t n = 1 + random() % 5000;
+    std::vector<float> logits(n);
+    for (float& l : logits) l = static_cast<float>(random() % 900) - 450;
+    std::vector<uint32_t> set((n + 31) / 32);
+    const uint32_t kind = random() % 4;
+    for (uint32_t& word : set) {
+      const bool rare = random() % 40 == 0;
+      if (kind == 0) word = static_cast<uint32_t>(random());
+      if (kind == 1) word = rare ? ~(1U << random() % 32) : ~0U;
+      if (kind == 2) word = rare ? 1U << random() % 32 : 0;
+      if (kind == 3) word = ~0U;
+    }
+    if (random() % 4 == 0) set.resize(1 + random() % set.size());
+    std::vector<float> masked = logits;
+    for (size_t i = 0; i < n; ++i) {
+      if (!kernels::contains(set, static_cast<int32_t>(i))) masked[i] = -kInfinity;
+    }
+    LogitScan expected;
+    LogitScan got;
+    scan_logits(masked, expected);
+    scan_logits(logits, set, got);
+    ASSERT_EQ(got.largest.id, expected.largest.id);
+    ASSERT_EQ(got.largest.value, expected.largest.value);
+    ASSERT_EQ(got.masked, expected.masked);
+    ASSERT_EQ(got.maxima, expected.maxima);
+    std::vector<Candidate> most;
+    std::vector<Candidate> most_expected;
+    const int64_t k = 1 + random() % 300;
+    select_largest(masked, expected, k, most_expected);
+    select_largest(logits, got, k, most, set);
+    ASSERT_EQ(most.size(), most_expected.size());
+    for (size_t i = 0; i < most.size(); ++i) ASSERT_EQ(most[i].id, most_expected[i].id);
+    logits[random() % n] = round % 2 == 0 ? -NAN : kInfinity;
+    scan_logits(logits, set, got);
+    EXPECT_FALSE(find_largest(got).ok());
+  }
+}
+
 }  // namespace
 }  // namespace chimere::sampling

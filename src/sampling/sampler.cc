@@ -174,7 +174,11 @@ int32_t Sampler::draw_mirostat(uint64_t position) {
 
 Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
                                 uint64_t position, kernels::TokenMask allowed) {
-  CHIMERE_CHECK_OK(candidates_.assign(logits));
+  if (params_.auxiliary || allowed.empty()) {
+    CHIMERE_CHECK_OK(candidates_.assign(logits));
+  } else {
+    CHIMERE_CHECK_OK(candidates_.assign(logits, allowed));
+  }
   if (params_.auxiliary) {
     CHIMERE_CHECK_OK(params_.auxiliary->mix({logits, candidates_.largest()}, history, mixture_));
     if (!mixture_.shares.empty()) {
@@ -182,8 +186,8 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
       logits = mixed_;
       candidates_.replace(logits, largest);
     }
+    if (!allowed.empty()) CHIMERE_CHECK_OK(candidates_.keep_set(allowed));
   }
-  if (!allowed.empty()) CHIMERE_CHECK_OK(candidates_.keep_set(allowed));
   CHIMERE_CHECK_OK(candidates_.adjust(bias_));
   for (const SamplerType sampler : order_) CHIMERE_CHECK_OK(apply(sampler, history, position));
 

@@ -320,7 +320,7 @@ TEST(Sample, PartialLogitsSufficeWhereNeededSaysSo) {
     ASSERT_TRUE(got->has_value()) << round;
     expect_same(**got, *want);
   }
-  EXPECT_GT(partial_logits, 150);
+  EXPECT_GT(partial_logits, 100);  // about 175 are expected
 }
 
 TEST(Sample, PartialLogitsDecideTopPAndMinPIfFewTokensPass) {

@@ -72,7 +72,7 @@ Headers cors_headers(const AccessRules& rules, const HttpHead& head) {
   if (origin.empty() || !is_allowed(rules, origin)) return {};
   Headers out = {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
   if (head.method == "OPTIONS") {
-    out.emplace_back("Access-Control-Allow-Methods", "GET, POST");
+    out.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE");
     // The wildcard of the Fetch standard does not cover Authorization.
     const std::string_view wanted = head.header("access-control-request-headers");
     if (!wanted.empty()) out.emplace_back("Access-Control-Allow-Headers", std::string(wanted));

@@ -11,16 +11,21 @@
 #include <vector>
 
 #include "protocol/api_error.h"
+#include "protocol/collections.h"
+#include "protocol/orchestration.h"
 #include "protocol/requests.h"
+#include "protocol/volatile_lines.h"
 #include "serving/access.h"
+#include "serving/active_calls.h"
 #include "serving/api_keys.h"
 #include "serving/call.h"
 #include "serving/endpoints/endpoint.h"
+#include "serving/history/conversation_store.h"
 #include "serving/http_server.h"
 #include "serving/key_usage.h"
 #include "serving/metrics.h"
+#include "serving/model_registry.h"
 #include "serving/router.h"
-#include "serving/served_model.h"
 #include "serving/work_queue.h"
 
 namespace chimere::serving {
@@ -31,13 +36,22 @@ struct ApiOptions {
   protocol::RequestLimits limits;
   bool log_prompts = false;
   /// Receives one log line per event. Any thread.
-  std::function<void(const std::string&)> log;
+  std::function<void(const LogLine&)> log;
+  int64_t response_store_bytes = 0;  ///< of stored responses; 0: none is stored
+  /// Lines of system messages that are taken out of prompts' heads.
+  std::vector<const protocol::VolatileRule*> volatile_rules;
+  /// Conversations of the clients; nullptr: the server keeps none. Must outlive the API.
+  ConversationStore* history = nullptr;
+  /// Collections of documents; must outlive the API. nullptr: there are none.
+  protocol::CollectionHolder* collections = nullptr;
+  /// Answers the chats with its model names; must outlive the API. nullptr: there are none.
+  protocol::ChatOrchestrator* orchestrator = nullptr;
 };
 
 class Api final : public HttpHandler {
  public:
-  /// `keys`: nullptr if no API key is required. Model and keys must outlive the API.
-  Api(const ApiOptions& options, const ServedModel& model, KeyRing* keys);
+  /// `keys`: nullptr if no API key is required. Models and keys must outlive the API.
+  Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys);
 
   std::optional<HttpResponse> refuse(const HttpHead& head) override;
   void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) override;
@@ -47,6 +61,8 @@ class Api final : public HttpHandler {
   void count_connections_with(std::function<int64_t()> connections) {
     connections_ = std::move(connections);
   }
+  /// What each key has used.
+  KeyUsage& usage() { return usage_; }
   /// From now on /ready returns 503 and new work is refused. Any thread.
   void drain() { draining_ = true; }
   /// Joins the threads that prepare requests.
@@ -55,16 +71,23 @@ class Api final : public HttpHandler {
  private:
   std::shared_ptr<const ApiKey> presented_key(const HttpHead& head) const;
   std::optional<protocol::ApiError> check(const HttpHead& head, const Route* route) const;
+  /// Gets the call's model and handles the call. Runs on a worker thread.
+  void handle_with_model(const Route& route, const CallPtr& call);
 
   const AccessRules access_;
   const protocol::RequestLimits limits_;
+  const std::vector<const protocol::VolatileRule*> volatile_rules_;
+  ModelRegistry& models_;
   KeyRing* const keys_;
   std::function<int64_t()> connections_ = [] { return 0; };
   std::atomic<bool> draining_ = false;
   Metrics metrics_;
   KeyUsage usage_;
+  ActiveCalls active_;
   Responder responder_;
   WorkQueue workers_;
+  protocol::ChatOrchestrator* const orchestrator_;
+  std::unique_ptr<WorkQueue> orchestrations_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   Router router_;
 };

@@ -22,6 +22,9 @@ constexpr auto kScopes = std::to_array<Scope>({
     {"inference", "everything that the model computes", true},
     {"metrics", "/metrics and /v1/status", true},
     {"engram", "writing memories", false},
+    {"collections", "changing collections of documents", false},
+    {"adapters", "setting the scales of LoRA adapters for all clients", false},
+    {"admin", "requests of all clients, and their keys", false},
 });
 
 bool same_digest(std::string_view a, std::string_view b) {
@@ -45,6 +48,7 @@ Result<ApiKey> read_key(const Json& entry, const std::string& path) {
     key.scopes = entry.at("scopes").get<std::vector<std::string>>();
     key.parallel = entry.at("parallel").get<int64_t>();
     key.per_minute = entry.at("per_minute").get<int64_t>();
+    key.tokens_per_day = entry.value("tokens_per_day", int64_t{0});  // files of older versions
   } catch (const Json::exception&) {
     return damaged();
   }
@@ -88,7 +92,7 @@ Status check_key(const ApiKey& key) {
       return invalid_argument(std::move(message));
     }
   }
-  if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {
+  if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0 || key.tokens_per_day < 0) {
     return invalid_argument("A key needs at least one scope, and limits of 0 or more.");
   }
   return {};
@@ -132,7 +136,8 @@ Status save_keys(const std::string& path, const std::vector<ApiKey>& keys) {
                     {"sha256", key.digest},
                     {"scopes", key.scopes},
                     {"parallel", key.parallel},
-                    {"per_minute", key.per_minute}});
+                    {"per_minute", key.per_minute},
+                    {"tokens_per_day", key.tokens_per_day}});
   }
   const std::string text = Json{{"keys", std::move(list)}}.dump(2) + "\n";
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
@@ -175,8 +180,12 @@ void KeyRing::reload_if_changed() {
   auto keys = load_keys(path_);
   if (!keys.ok()) return;
   written_ = written;
+  use(*std::move(keys));
+}
+
+void KeyRing::use(std::vector<ApiKey> keys) {
   keys_.clear();
-  for (ApiKey& key : *keys) keys_.push_back(std::make_shared<const ApiKey>(std::move(key)));
+  for (ApiKey& key : keys) keys_.push_back(std::make_shared<const ApiKey>(std::move(key)));
 }
 
 std::shared_ptr<const ApiKey> KeyRing::find(std::string_view presented) {
@@ -188,6 +197,37 @@ std::shared_ptr<const ApiKey> KeyRing::find(std::string_view presented) {
     if (same_digest(key->digest, digest)) found = key;
   }
   return found;
+}
+
+Result<std::vector<ApiKey>> KeyRing::list() {
+  const std::lock_guard lock(mutex_);
+  return load_keys(path_);
+}
+
+Result<std::string> KeyRing::add(ApiKey entry) {
+  CHIMERE_CHECK_OK(check_key(entry));
+  const std::lock_guard lock(mutex_);
+  CHIMERE_TRY(auto keys, load_keys(path_));
+  if (std::ranges::find(keys, entry.name, &ApiKey::name) != keys.end()) {
+    return invalid_argument("There is a key '" + entry.name + "' already; take another name.");
+  }
+  std::string key = make_key();
+  entry.digest = key_digest(key);
+  keys.push_back(std::move(entry));
+  CHIMERE_CHECK_OK(save_keys(path_, keys));
+  use(std::move(keys));
+  return key;
+}
+
+Status KeyRing::remove(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  CHIMERE_TRY(auto keys, load_keys(path_));
+  if (std::erase_if(keys, [&](const ApiKey& key) { return key.name == name; }) == 0) {
+    return not_found("There is no key '" + std::string(name) + "'.");
+  }
+  CHIMERE_CHECK_OK(save_keys(path_, keys));
+  use(std::move(keys));
+  return {};
 }
 
 }  // namespace chimere::serving

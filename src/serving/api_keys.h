@@ -30,13 +30,14 @@ struct ApiKey {
   std::vector<std::string> scopes = default_scopes();  ///< names of scopes(), at least one
   int64_t parallel = 0;                                ///< concurrent requests; 0: no limit
   int64_t per_minute = 0;                              ///< requests; 0: no limit
+  int64_t tokens_per_day = 0;                          ///< of UTC; 0: no limit
 
   bool has_scope(std::string_view scope) const;
   static std::vector<std::string> default_scopes();
 };
 
-/// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute"}]}. Only the owner may have
-/// access to the file. Errors: kNotFound, kInvalidData (with the reason).
+/// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute", "tokens_per_day"}]}. Only the
+/// owner may have access to the file. Errors: kNotFound, kInvalidData (with the reason).
 Result<std::vector<ApiKey>> load_keys(const std::string& path);
 /// Replaces the file atomically. Errors: those of AtomicFile.
 Status save_keys(const std::string& path, const std::vector<ApiKey>& keys);
@@ -57,9 +58,20 @@ class KeyRing {
   /// file for changes once a second; if it can no longer be read, the previous keys stay valid.
   std::shared_ptr<const ApiKey> find(std::string_view presented);
 
+  /// What the file has. Any thread. Errors: those of load_keys().
+  Result<std::vector<ApiKey>> list();
+  /// Makes a key for an entry without a digest, writes the file, and returns the key; it is valid
+  /// at once. Any thread. Errors: kInvalidArgument (a name that is taken, or check_key()), those of
+  /// load_keys() and save_keys().
+  Result<std::string> add(ApiKey entry);
+  /// The key is invalid from now on. Any thread. Errors: kNotFound, those of the file.
+  Status remove(std::string_view name);
+
  private:
   explicit KeyRing(std::string path) : path_(std::move(path)) {}
+  // Both require `mutex_`.
   void reload_if_changed();
+  void use(std::vector<ApiKey> keys);
 
   std::string path_;
   std::mutex mutex_;

@@ -63,6 +63,32 @@ TEST_F(ApiKeysTest, DetectsChanges) {
   EXPECT_NE((*ring)->find(second), nullptr);
 }
 
+TEST_F(ApiKeysTest, KeysAreMadeAndRemovedWhileTheServerRuns) {
+  const std::string first = make_key();
+  ASSERT_TRUE(save_keys(path_, {entry("one", first)}).ok());
+  const auto ring = KeyRing::open(path_);
+  ASSERT_TRUE(ring.ok());
+  ApiKey wanted;
+  wanted.name = "two";
+  wanted.parallel = 3;
+  const auto made = (*ring)->add(wanted);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_NE((*ring)->find(*made), nullptr);
+  EXPECT_EQ((*ring)->find(*made)->parallel, 3);
+  EXPECT_NE((*ring)->find(first), nullptr);
+  EXPECT_EQ((*ring)->list()->size(), 2U);
+  EXPECT_EQ((*ring)->add(wanted).error().code, Error::Code::kInvalidArgument);  // the name is taken
+  wanted.name = "a b";
+  EXPECT_EQ((*ring)->add(wanted).error().code, Error::Code::kInvalidArgument);
+  ASSERT_TRUE((*ring)->remove("one").ok());
+  EXPECT_EQ((*ring)->find(first), nullptr);
+  EXPECT_EQ((*ring)->remove("one").error().code, Error::Code::kNotFound);
+  // Another process sees the same.
+  const auto again = KeyRing::open(path_);
+  ASSERT_TRUE(again.ok());
+  EXPECT_NE((*again)->find(*made), nullptr);
+}
+
 TEST_F(ApiKeysTest, RejectsFilesThatOthersMayRead) {
   ASSERT_TRUE(save_keys(path_, {entry("one", make_key())}).ok());
   std::filesystem::permissions(path_, std::filesystem::perms::group_read,

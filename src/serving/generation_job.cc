@@ -1,5 +1,6 @@
 #include "serving/generation_job.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <string_view>
@@ -7,22 +8,24 @@
 namespace chimere::serving {
 namespace {
 
-int64_t unix_seconds() {
-  using namespace std::chrono;
-  return duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
-}
-
 /// Upper bounds, in most cases, of the size of a token's event without its text, and of one
 /// alternative token in it.
 constexpr size_t kEventBytes = 320;
 constexpr size_t kAlternativeBytes = 96;
 
 const char* reason_name(engine::FinishReason reason) {
-  // The API uses the same reason for both.
+  // The API uses the same reason for both limits.
   return reason == engine::FinishReason::kStop ? "stop" : "length";
 }
 
 }  // namespace
+
+int64_t unix_milliseconds() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+int64_t unix_seconds() { return unix_milliseconds() / 1000; }
 
 std::string make_id(const std::string& prefix) {
   static constexpr std::string_view kLetters =
@@ -33,23 +36,22 @@ std::string make_id(const std::string& prefix) {
   return id;
 }
 
-HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
+HttpResponse error_response(const protocol::ApiError& error, Headers headers,
+                            protocol::ApiForm form) {
   if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));
   if (error.status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
-  return {error.status(), protocol::error_body(error), "application/json", std::move(headers)};
+  return {error.status(), protocol::error_body(error, form), "application/json",
+          std::move(headers)};
 }
 
 GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
                              GenerationSpec spec, std::function<void(const GenerationReport&)> done)
     : model_(model), stream_(std::move(stream)), spec_(std::move(spec)), done_(std::move(done)) {
-  head_ = {make_id(spec_.chat ? "chatcmpl-" : "cmpl-"), unix_seconds(), model_.id,
-           model_.fingerprint, spec_.warnings};
-  report_.id = head_.id;
+  report_.id = spec_.writer->id();
   for (size_t i = 0; i < spec_.choices.size(); ++i) {
     const GenerationSpec::Choice& wanted = spec_.choices[i];
     const auto index = static_cast<int64_t>(i);
-    Choice& choice = choices_.emplace_back(
-        wanted.start, protocol::TextChunks(head_, spec_.chat, index, spec_.include_usage));
+    Choice& choice = choices_.emplace_back(wanted.start);
     if (spec_.tools) choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
     choice.whole.index = index;
     choice.whole.content = wanted.echo;
@@ -84,17 +86,17 @@ void GenerationJob::start() {
       choices_[i].id = *id;
     }
     if (spec_.stream) {
-      stream_->start_events(spec_.headers);
-      for (const Choice& choice : choices_) {
-        const int64_t index = choice.whole.index;
-        if (spec_.chat) {
-          stream_->event(
-              protocol::sse_event(protocol::chat_role_chunk(head_, index, spec_.include_usage)));
-        } else if (!choice.whole.content.empty()) {
-          stream_->event(protocol::sse_event(
-              protocol::completion_chunk(head_, choice.whole, spec_.include_usage)));
+      stream_->start_events(spec_.headers, std::string(spec_.writer->stream_type()));
+      std::vector<protocol::Choice> echoed;
+      int64_t prompt_tokens = 0;
+      for (size_t i = 0; i < choices_.size(); ++i) {
+        echoed.push_back(choices_[i].whole);
+        const GenerationSpec::Choice& wanted = spec_.choices[i];
+        if (wanted.new_prompt) {
+          prompt_tokens += static_cast<int64_t>(wanted.request.prompt.size());
         }
       }
+      stream_->event(spec_.writer->open(echoed, prompt_tokens));
     }
   }
   stream_->on_abandoned([weak = weak_from_this()] {
@@ -108,8 +110,10 @@ void GenerationJob::cancel_all() {
   }
 }
 
-protocol::TokenLogprobs GenerationJob::logprobs_of(const sampling::Sampled& token) const {
+protocol::TokenLogprobs GenerationJob::logprobs_of(const engine::TokenEvent& event) const {
+  const sampling::Sampled& token = event.token;
   protocol::TokenLogprobs out;
+  out.from_draft = event.from_draft;
   out.token = {model_.tokenizer.token_bytes(token.id, true), token.logprob};
   for (const sampling::Candidate& c : token.top) {
     out.top.push_back({model_.tokenizer.token_bytes(c.id, true), c.value});
@@ -117,14 +121,15 @@ protocol::TokenLogprobs GenerationJob::logprobs_of(const sampling::Sampled& toke
   return out;
 }
 
-void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token) {
+void GenerationJob::add_logprobs(Choice& choice, const engine::TokenEvent& event) {
+  const sampling::Sampled& token = event.token;
   if (!choice.whole.has_logprobs || model_.tokenizer.is_end_of_generation(token.id)) return;
-  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(token));
+  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(event));
   choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
 }
 
 protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
-                                        std::optional<text::ToolCallParser::End> end) {
+                                        std::optional<text::ToolCallParser::End> end) const {
   using Kind = text::ToolEvent::Kind;
   protocol::Choice part;
   part.reasoning = std::move(piece.reasoning);
@@ -146,7 +151,9 @@ protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplit
         break;
       case Kind::kBegin:
         part.tool_calls.push_back(
-            {e.call, e.id.empty() ? make_id("call_") : std::move(e.id), std::move(e.text), ""});
+            {e.call,
+             e.id.empty() ? make_id(std::string(spec_.writer->call_prefix())) : std::move(e.id),
+             std::move(e.text), ""});
         break;
       case Kind::kArguments:
         if (part.tool_calls.empty()) part.tool_calls.push_back({e.call, "", "", ""});
@@ -183,24 +190,18 @@ void GenerationJob::emit(Choice& choice, protocol::Choice part, size_t raw_bytes
     }
   }
   whole.finish_reason = part.finish_reason;
+  whole.stop_text = part.stop_text;
+  whole.context_full = part.context_full;
   const bool empty = part.content.empty() && part.reasoning.empty() && part.tool_calls.empty() &&
                      part.logprobs.empty() && part.finish_reason.empty();
   if (spec_.stream && !empty && !failed_) {
     // An empty list beside a finish reason carries no information.
     if (part.logprobs.empty()) part.has_logprobs = false;
-    send(protocol::sse_event(chunk_of(choice, part)));
+    send(spec_.writer->piece(part));
   }
   for (auto& logprobs : part.logprobs) {
     if (!spec_.stream) whole.logprobs.push_back(std::move(logprobs));
   }
-}
-
-std::string GenerationJob::chunk_of(const Choice& choice, const protocol::Choice& part) const {
-  const bool plain = !part.content.empty() && part.reasoning.empty() && part.tool_calls.empty() &&
-                     !part.has_logprobs && part.finish_reason.empty();
-  if (plain) return choice.text_chunks.chunk(part.content);
-  return spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
-                    : protocol::completion_chunk(head_, part, spec_.include_usage);
 }
 
 void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
@@ -209,12 +210,13 @@ void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
   }
   if (!spec_.stream) {
     const std::scoped_lock lock(mutex_);
-    return add_token(index, event.token, event.text);
+    return add_token(index, event);
   }
   if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // the client is being disconnected
   const size_t bytes = kEventBytes + event.text.size() + kAlternativeBytes * event.token.top.size();
   const bool too_much = (pending_bytes_ += bytes) > ResponseStream::kMaxWaiting;
-  const bool first = pending_tokens_.push({index, event.token, std::string(event.text), bytes});
+  const bool first =
+      pending_tokens_.push({index, event.token, std::string(event.text), event.from_draft, bytes});
   if (too_much) {
     stream_->drop_slow_client();
   } else if (first) {
@@ -244,20 +246,20 @@ void GenerationJob::write_pending() {
   pending_tokens_.take(writing_);
   for (const PendingToken& t : writing_) {
     pending_bytes_ -= t.bytes;
-    add_token(t.index, t.token, t.text);
+    add_token(t.index, {t.token, t.text, t.from_draft});
   }
   writing_.clear();
 }
 
-void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std::string_view text) {
+void GenerationJob::add_token(size_t index, const engine::TokenEvent& event) {
   Choice& choice = choices_[index];
   ++report_.usage.completion_tokens;
-  add_logprobs(choice, token);
+  add_logprobs(choice, event);
   const bool thinking = choice.splitter.thinking();
-  protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
+  protocol::ReasoningSplitter::Piece piece = choice.splitter.push(event.text);
   // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
-  emit(choice, part_of(choice, std::move(piece), std::nullopt), text.size(), "");
+  emit(choice, part_of(choice, std::move(piece), std::nullopt), event.text.size(), "");
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
@@ -269,6 +271,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     report_.usage.cached_tokens += outcome.reused_tokens;
   }
   report_.usage.accepted_drafts += outcome.speculation.accepted;
+  timings_.prompt = std::max(timings_.prompt, outcome.prompt_seconds);
+  timings_.decode = std::max(timings_.decode, outcome.decode_seconds);
   report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
   if (outcome.reason == engine::FinishReason::kCancelled) {
     // If the client has disconnected, the error appears only in the log.
@@ -285,6 +289,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     using End = text::ToolCallParser::End;
     protocol::Choice part = part_of(choice, std::move(piece), stopped ? End::kWhole : End::kCutOff);
     const bool called = stopped && choice.calls && choice.calls->calls() > 0;
+    part.stop_text = outcome.stop;
+    part.context_full = outcome.reason == engine::FinishReason::kContextFull;
     emit(choice, std::move(part), outcome.text_tail.size(),
          called ? "tool_calls" : reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;
@@ -298,10 +304,12 @@ void GenerationJob::fail(const protocol::ApiError& error) {
   failed_ = true;
   report_.status = error.status();
   report_.outcome = error.code.name();
-  if (stream_->streaming()) {
-    stream_->event(protocol::sse_event(protocol::error_body(error)));
+  if (spec_.on_error) {
+    spec_.on_error(error);
+  } else if (stream_->streaming()) {
+    stream_->event(spec_.writer->fail(error));
   } else {
-    stream_->respond(error_response(error, spec_.headers));
+    stream_->respond(error_response(error, spec_.headers, spec_.form));
   }
   cancel_all();
 }
@@ -309,24 +317,19 @@ void GenerationJob::fail(const protocol::ApiError& error) {
 void GenerationJob::finish_all() {
   report_.first_token_seconds = first_token_seconds_;
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  timings_.total = report_.seconds;
+  std::vector<protocol::Choice> whole;
+  whole.reserve(choices_.size());
+  for (Choice& choice : choices_) whole.push_back(std::move(choice.whole));
+  if (!failed_ && spec_.on_end) spec_.on_end(whole, report_.usage, timings_);
   // Before the end is sent, so that a client at its key's limit can send the next request then.
   done_(report_);
   if (stream_->streaming()) {
-    if (!failed_ && spec_.include_usage) {
-      stream_->event(
-          protocol::sse_event(spec_.chat ? protocol::chat_usage_chunk(head_, report_.usage)
-                                         : protocol::completion_usage_chunk(head_, report_.usage)));
-    }
-    stream_->event(protocol::kSseDone);
+    if (!failed_) stream_->event(spec_.writer->close(report_.usage, timings_));
     stream_->end_events();
   } else if (!failed_) {
-    std::vector<protocol::Choice> whole;
-    whole.reserve(choices_.size());
-    for (Choice& choice : choices_) whole.push_back(std::move(choice.whole));
-    stream_->respond({200,
-                      spec_.chat ? protocol::chat_response(head_, whole, report_.usage)
-                                 : protocol::completion_response(head_, whole, report_.usage),
-                      "application/json", spec_.headers});
+    stream_->respond({200, spec_.writer->whole(whole, report_.usage, timings_), "application/json",
+                      spec_.headers});
   }
 }
 

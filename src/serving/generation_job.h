@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "engine/request.h"
 #include "engine/service.h"
 #include "protocol/api_error.h"
+#include "protocol/generation_writer.h"
 #include "protocol/reasoning_splitter.h"
 #include "protocol/responses.h"
 #include "serving/response_stream.h"
@@ -49,21 +51,29 @@ struct GenerationSpec {
     text::ToolFormat format;
     std::vector<text::ToolDefinition> definitions;
   };
-  bool chat = true;
-  std::optional<Tools> tools = std::nullopt;  ///< absent: no text is a call
+  /// Tells the client in its API's form; used by one thread at a time.
+  std::shared_ptr<protocol::GenerationWriter> writer;
+  protocol::ApiForm form = protocol::ApiForm::kOpenAi;  ///< of errors before a stream begins
+  std::optional<Tools> tools = std::nullopt;            ///< absent: no text is a call
   bool stream = false;
-  bool include_usage = false;
   std::vector<Choice> choices;  ///< at least one
   Headers headers;              ///< of the response
-  std::vector<protocol::Warning> warnings = {};
   /// Called with each choice that has ended without an error, as sent to the client, on the
   /// engine's thread, which must not wait; may be empty.
   std::function<void(const protocol::Choice&)> on_choice = {};
+  /// Called with all choices once they have ended without an error, before the client receives the
+  /// end of the response; on the engine's thread; may be empty.
+  std::function<void(std::span<const protocol::Choice>, const protocol::Usage&,
+                     const protocol::Timings&)>
+      on_end = {};
+  /// Receives the error in place of the client; may be empty.
+  std::function<void(const protocol::ApiError&)> on_error = {};
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
-  /// `done` is called once, when the last choice is finished or the request was refused.
+  /// `done` is called once, when the last choice is finished or the request was refused. It, or
+  /// what it captures, keeps the model loaded.
   GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
                 GenerationSpec spec, std::function<void(const GenerationReport&)> done);
 
@@ -73,12 +83,10 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    Choice(protocol::ReasoningSplitter::Start start, protocol::TextChunks plain_text)
-        : splitter(start), text_chunks(std::move(plain_text)) {}
+    explicit Choice(protocol::ReasoningSplitter::Start start) : splitter(start) {}
     engine::RequestId id = -1;
     protocol::ReasoningSplitter splitter;
     std::optional<text::ToolCallParser> calls;
-    protocol::TextChunks text_chunks;
     protocol::Choice whole;  ///< the choice in a non-streamed response
     /// Tokens whose text is held back, with the offset in the raw text where it begins.
     std::vector<std::pair<size_t, protocol::TokenLogprobs>> pending;
@@ -91,6 +99,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     size_t index = 0;
     sampling::Sampled token;
     std::string text;
+    bool from_draft = false;
     size_t bytes = 0;  ///< at least its size as an event
   };
 
@@ -99,21 +108,20 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void write_pending();
   /// Sends events to the client; inside drain(), with the piece that is being assembled.
   void send(std::string_view events);
-  void add_token(size_t index, const sampling::Sampled& token, std::string_view text);
+  void add_token(size_t index, const engine::TokenEvent& event);
   void on_finish(size_t index, const engine::Outcome& outcome);
-  void add_logprobs(Choice& choice, const sampling::Sampled& token);
+  void add_logprobs(Choice& choice, const engine::TokenEvent& event);
   /// Adds text that is certain; streams it.
   void emit(Choice& choice, protocol::Choice part, size_t raw_bytes, std::string finish_reason);
   /// The content and the calls in text that is not reasoning. `last`: the text has ended.
-  static protocol::Choice part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
-                                  std::optional<text::ToolCallParser::End> end);
+  protocol::Choice part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
+                           std::optional<text::ToolCallParser::End> end) const;
   /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);
   /// Sends the remaining output.
   void finish_all();
   void cancel_all();
-  std::string chunk_of(const Choice& choice, const protocol::Choice& part) const;
-  protocol::TokenLogprobs logprobs_of(const sampling::Sampled& token) const;
+  protocol::TokenLogprobs logprobs_of(const engine::TokenEvent& event) const;
 
   const ServedModel& model_;
   const std::shared_ptr<ResponseStream> stream_;
@@ -129,18 +137,22 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   Mutex mutex_;  ///< shared by the engine's thread, the submitting worker and the connection
   std::vector<PendingToken> writing_;  ///< scratch
   std::string* piece_ = nullptr;       ///< inside drain(): the events that it assembles
-  protocol::ResponseHead head_;
   std::vector<Choice> choices_;
   size_t unfinished_ = 0;
   bool failed_ = false;
   GenerationReport report_;
+  protocol::Timings timings_;
 };
 
 /// `prefix` followed by 24 random letters and digits.
 std::string make_id(const std::string& prefix);
 
 /// An error as a response, with Retry-After where it applies.
-HttpResponse error_response(const protocol::ApiError& error, Headers headers);
+HttpResponse error_response(const protocol::ApiError& error, Headers headers,
+                            protocol::ApiForm form);
+
+int64_t unix_seconds();
+int64_t unix_milliseconds();
 
 }  // namespace chimere::serving
 

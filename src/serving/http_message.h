@@ -2,6 +2,7 @@
 #ifndef CHIMERE_SERVING_HTTP_MESSAGE_H_
 #define CHIMERE_SERVING_HTTP_MESSAGE_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,8 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpHead {
   std::string method;
-  std::string path;  ///< without the query
+  std::string path;   ///< without the query
+  std::string query;  ///< between '?' and '#', as sent
   bool keep_alive = false;
   bool http_1_0 = false;
   bool expects_continue = false;
@@ -26,6 +28,8 @@ struct HttpHead {
     }
     return {};
   }
+  /// The first value of this name in the query, with %XX and '+' decoded; absent: there is none.
+  std::optional<std::string> query_value(std::string_view name) const;
 };
 
 struct HttpRequest {

@@ -54,6 +54,9 @@ void HttpParser::read_head(std::string_view raw) {
   head_.method = message.method_string();
   const std::string_view target(message.target().data(), message.target().size());
   head_.path = target.substr(0, target.find_first_of("?#"));
+  if (const size_t at = target.find('?'); at == head_.path.size() && at < target.size()) {
+    head_.query = target.substr(at + 1, target.find('#') - at - 1);
+  }
   head_.keep_alive = message.keep_alive();
   for (const auto& field : message) {
     const std::string_view name(field.name_string().data(), field.name_string().size());

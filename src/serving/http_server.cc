@@ -308,7 +308,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
       const Clock::time_point deadline =
           started ? Clock::now() + seconds(shared_.options.keep_alive_seconds)
                   : Clock::time_point::max();
-      if (!co_await wait(deadline)) stream.event(protocol::kSseKeepAlive);
+      if (!co_await wait(deadline)) stream.keep_alive();
     }
   }
 
@@ -364,6 +364,7 @@ struct HttpServer::Impl {
         shared{options, handler, std::move(wake_queue)},
         acceptor(io),
         signals(io),
+        hangups(io),
         wake(io),
         poll_timer(io) {}
 
@@ -461,6 +462,14 @@ struct HttpServer::Impl {
     });
   }
 
+  void watch_hangups(std::function<void()> on_hangup) {
+    hangups.async_wait([this, on_hangup = std::move(on_hangup)](error_code error, int) {
+      if (error) return;
+      on_hangup();
+      watch_hangups(on_hangup);
+    });
+  }
+
   /// Waits for the requests in progress; idle connections are closed without waiting.
   awaitable<void> wait_for_responses(Clock::time_point deadline) {
     asio::steady_timer pause(io);
@@ -479,6 +488,7 @@ struct HttpServer::Impl {
   asio::io_context io{1};
   tcp::acceptor acceptor;
   asio::signal_set signals;
+  asio::signal_set hangups;
   asio::posix::stream_descriptor wake;
   asio::steady_timer poll_timer;
 };
@@ -502,8 +512,15 @@ uint16_t HttpServer::port() const {
   return impl_->acceptor.local_endpoint(error).port();
 }
 
-void HttpServer::run(std::function<void()> on_signal) {
+void HttpServer::run(std::function<void()> on_signal, std::function<void()> on_hangup) {
   impl_->watch_signals(std::move(on_signal));
+#ifdef SIGHUP
+  if (on_hangup) {
+    error_code error;
+    impl_->hangups.add(SIGHUP, error);
+    impl_->watch_hangups(std::move(on_hangup));
+  }
+#endif
   asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
   asio::co_spawn(impl_->io, impl_->dispatch_wake_ups(), asio::detached);
   impl_->io.run();

@@ -54,7 +54,9 @@ class HttpServer {
   uint16_t port() const;
   /// Serves until stop(). `on_signal` is called at the first SIGTERM or SIGINT; a second one
   /// terminates the process immediately with exit code 130.
-  void run(std::function<void()> on_signal);
+  /// `on_hangup` is called at each SIGHUP; if it is empty, SIGHUP has its default action. Both are
+  /// called on the server's thread.
+  void run(std::function<void()> on_signal, std::function<void()> on_hangup = {});
   /// Stops accepting connections; responses in progress may finish within `limit` seconds. Any
   /// thread.
   void stop(double limit);

@@ -39,7 +39,20 @@ void add_histogram(MetricFamily& family, const HistogramValue& value) {
   metric.histogram.sample_sum = value.sum;
 }
 
+void add_values(MetricFamily& family, const MetricInfo& info, const MetricSources& sources) {
+  if (info.value != nullptr) add_number(family, info.value(sources));
+  if (info.histogram != nullptr) add_histogram(family, info.histogram(sources));
+  if (info.labelled == nullptr) return;
+  for (const auto& [label, value] : info.labelled(sources)) {
+    add_number(family, value).label = {{std::string(info.labels.front()), std::string(label)}};
+  }
+}
+
 }  // namespace
+
+ModelMetrics::ModelMetrics(ModelStatus of) : status(std::move(of)) {
+  if (status.loaded.text != nullptr) engine = status.loaded.text->service.stats();
+}
 
 void Metrics::add(CountedMetric metric, Labels labels, double value) {
   const std::lock_guard lock(mutex_);
@@ -66,17 +79,25 @@ void Metrics::count_embeddings(int64_t tokens) {
   add("chimere_tokens_total", {"embedding", ""}, static_cast<double>(tokens));
 }
 
-std::string Metrics::text(const engine::ServiceStats& stats, int64_t connections) const {
-  const MetricSources sources{stats, connections};
+std::string Metrics::text(std::span<const ModelMetrics> models, int64_t connections,
+                          std::span<const KeyUsage::Budget> keys) const {
+  const ModelStatus no_model;
+  const engine::ServiceStats no_stats;
   std::vector<MetricFamily> all;
   for (size_t row = 0; row < kMetrics.size(); ++row) {
     const MetricInfo& info = kMetrics[row];
     MetricFamily family{std::string(info.name), std::string(info.help), type_of(info.type), {}};
-    if (info.value != nullptr) add_number(family, info.value(sources));
-    if (info.histogram != nullptr) add_histogram(family, info.histogram(sources));
-    if (info.labelled != nullptr) {
-      for (const auto& [label, value] : info.labelled(sources)) {
-        add_number(family, value).label = {{std::string(info.labels.front()), std::string(label)}};
+    if (info.of == MetricInfo::Of::kServer) {
+      add_values(family, info, {no_stats, no_model, connections, keys});
+    }
+    for (const ModelMetrics& model : models) {
+      if (info.of == MetricInfo::Of::kServer) break;
+      if (info.of == MetricInfo::Of::kEngine && !model.engine) continue;
+      const size_t before = family.metric.size();
+      add_values(family, info,
+                 {model.engine ? *model.engine : no_stats, model.status, connections});
+      for (size_t i = before; i < family.metric.size(); ++i) {
+        family.metric[i].label.push_back({"model", model.status.about.id});
       }
     }
     const std::lock_guard lock(mutex_);

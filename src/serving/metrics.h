@@ -6,14 +6,28 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "engine/service.h"
 #include "serving/generation_job.h"
 #include "serving/metrics_table.h"
+#include "serving/model_registry.h"
 
 namespace chimere::serving {
+
+/// A model with the counters of its engine.
+struct ModelMetrics {
+  explicit ModelMetrics(ModelStatus of);
+  ModelMetrics(ModelStatus of, const engine::ServiceStats& stats)
+      : status(std::move(of)), engine(stats) {}
+
+  ModelStatus status;
+  std::optional<engine::ServiceStats> engine;  ///< of a loaded model that generates text
+};
 
 class Metrics {
  public:
@@ -28,8 +42,9 @@ class Metrics {
   void count_request(const std::string& route, int status);
   void count_response(const GenerationReport& report);
   void count_embeddings(int64_t tokens);
-  /// The Prometheus text format, including the engine's counters.
-  std::string text(const engine::ServiceStats& stats, int64_t connections) const;
+  /// The Prometheus text format, including the engines' counters.
+  std::string text(std::span<const ModelMetrics> models, int64_t connections,
+                   std::span<const KeyUsage::Budget> keys = {}) const;
 
  private:
   mutable std::mutex mutex_;

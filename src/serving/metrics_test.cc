@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace chimere::serving {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   Metrics metrics;
@@ -18,7 +20,18 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   stats.accepted = 41;
   stats.kv_bytes = 5000;
   stats.first_token.add(0.01);
-  const std::string text = metrics.text(stats, 3);
+  ModelStatus loaded;
+  loaded.about.id = "a";
+  loaded.state = ModelStatus::State::kReady;
+  ModelStatus absent;
+  absent.about.id = "b";
+  const std::vector<ModelMetrics> models = {{loaded, stats}, ModelMetrics(absent)};
+  const std::vector<KeyUsage::Budget> keys = {{"ann", 40, 100}, {"bob", 7, 0}};
+  const std::string text = metrics.text(models, 3, keys);
+  EXPECT_THAT(text, HasSubstr("\nchimere_key_day_tokens{key=\"ann\"} 40\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_key_day_tokens{key=\"bob\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_key_day_tokens_limit{key=\"ann\"} 100\n"));
+  EXPECT_THAT(text, Not(HasSubstr("limit{key=\"bob\"}")));
   for (const MetricInfo& info : kMetrics) {
     const std::string name(info.name);
     const std::string type = info.type == MetricInfo::Type::kCounter ? "counter"
@@ -32,9 +45,12 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
     EXPECT_EQ(labels, info.labelled != nullptr || info.counted()) << name;
   }
   EXPECT_THAT(text, HasSubstr("\nchimere_connections 3\n"));
-  EXPECT_THAT(text, HasSubstr("\nchimere_requests_accepted_total 41\n"));
-  EXPECT_THAT(text, HasSubstr("\nchimere_memory_bytes{kind=\"kv\"} 5000\n"));
-  EXPECT_THAT(text, HasSubstr("\nchimere_time_to_first_token_seconds_count 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_model_ready{model=\"a\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_model_ready{model=\"b\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("total{model=\"b\"} 41")));
+  EXPECT_THAT(text, HasSubstr("\nchimere_requests_accepted_total{model=\"a\"} 41\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_memory_bytes{kind=\"kv\",model=\"a\"} 5000\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_time_to_first_token_seconds_count{model=\"a\"} 1\n"));
   EXPECT_THAT(text,
               HasSubstr("\nchimere_http_requests_total{route=\"/v1/models\",status=\"200\"} 1\n"));
 }

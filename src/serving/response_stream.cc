@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "protocol/responses.h"
+
 namespace chimere::serving {
 
 void ResponseStream::respond(HttpResponse response) {
@@ -14,12 +16,13 @@ void ResponseStream::respond(HttpResponse response) {
   wake_(Urgency::kNow);
 }
 
-void ResponseStream::start_events(Headers headers) {
+void ResponseStream::start_events(Headers headers, std::string content_type) {
   headers.emplace_back("Cache-Control", "no-cache");
   headers.emplace_back("X-Accel-Buffering", "no");  // stops nginx from buffering events
   {
     const std::scoped_lock lock(mutex_);
-    waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
+    comments_ = content_type == "text/event-stream";
+    waiting_.head = HttpResponse{200, "", std::move(content_type), std::move(headers)};
     streaming_ = true;
     any_waiting_ = true;
   }
@@ -38,6 +41,14 @@ void ResponseStream::event(std::string_view bytes) {
     waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
   }
   wake_(Urgency::kMayWait);
+}
+
+void ResponseStream::keep_alive() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!comments_) return;
+  }
+  event(protocol::kSseKeepAlive);
 }
 
 void ResponseStream::drop_slow_client() {

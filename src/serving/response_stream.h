@@ -28,8 +28,8 @@ class ResponseStream {
   explicit ResponseStream(std::function<void(Urgency)> wake) : wake_(std::move(wake)) {}
 
   void respond(HttpResponse response);
-  /// Starts a response of server-sent events.
-  void start_events(Headers headers);
+  /// Starts a response of events, server-sent ones or lines of JSON (application/x-ndjson).
+  void start_events(Headers headers, std::string content_type = "text/event-stream");
   void event(std::string_view bytes);
   void end_events();
   struct Piece {
@@ -53,6 +53,9 @@ class ResponseStream {
   void on_abandoned(std::function<void()> action);
   bool abandoned() const;
 
+  /// Sends what keeps an idle stream open: a comment, of server-sent events only.
+  void keep_alive();
+
   // For the connection:
   Piece take();
   bool streaming() const;
@@ -64,6 +67,7 @@ class ResponseStream {
   Piece waiting_;
   std::atomic<bool> any_waiting_ = false;  ///< `waiting_` is not empty
   bool streaming_ = false;
+  bool comments_ = false;  ///< the stream's type has comments
   bool abandoned_ = false;
   std::function<bool(Piece&)> write_;  ///< constant once `deferred_` is set
   std::atomic<bool> deferred_ = false;

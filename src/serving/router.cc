@@ -7,13 +7,37 @@ namespace chimere::serving {
 
 void Router::add(Route route) { routes_.push_back(std::move(route)); }
 
-const Route* Router::find(std::string_view path) const {
-  const auto exact = std::ranges::find(routes_, path, &Route::path);
-  if (exact != routes_.end()) return &*exact;
-  const auto prefix = std::ranges::find_if(routes_, [&](const Route& route) {
-    return route.path.size() > 1 && route.path.ends_with('/') && path.starts_with(route.path);
-  });
-  return prefix == routes_.end() ? nullptr : &*prefix;
+namespace {
+
+bool is_at(const Route& route, std::string_view path) {
+  const bool prefix = route.path.size() > 1 && route.path.ends_with('/');
+  return route.path == path || (prefix && path.starts_with(route.path));
+}
+
+}  // namespace
+
+const Route* Router::find(std::string_view path, std::string_view method) const {
+  if (method == "HEAD") method = "GET";
+  const Route* found = nullptr;
+  // Longer paths are more specific: an exact one is the longest.
+  const auto rank = [&](const Route& route) {
+    return std::pair(route.path.size(), route.method == method);
+  };
+  for (const Route& route : routes_) {
+    if (is_at(route, path) && (found == nullptr || rank(route) > rank(*found))) found = &route;
+  }
+  return found;
+}
+
+std::string Router::methods(std::string_view path) const {
+  std::string out;
+  const Route* const found = find(path, "");
+  for (const Route& route : routes_) {
+    if (found == nullptr || route.path != found->path) continue;
+    out += out.empty() ? "" : ", ";
+    out += route.method;
+  }
+  return out;
 }
 
 std::string name_in_path(const Call& call) {

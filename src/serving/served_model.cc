@@ -1,6 +1,7 @@
 #include "serving/served_model.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,24 @@ text::ConversationMessage conversation_message(const protocol::ChatMessage& m) {
   return out;
 }
 
+/// The beginning of a message, after the header of the assistant's turn. A template that has opened
+/// the reasoning gets it closed.
+void append_continued(const protocol::ChatMessage& message,
+                      protocol::ReasoningSplitter::Start start, text::RenderedChat& out) {
+  using Start = protocol::ReasoningSplitter::Start;
+  const auto trusted = [&](std::string_view text) {
+    out.trusted.push_back({out.text.size(), out.text.size() + text.size()});
+    out.text += text;
+  };
+  const std::string& reasoning = message.reasoning_content;
+  if (start == Start::kMayThink && !reasoning.empty()) trusted("<think>\n");
+  if (start == Start::kThinking || (start == Start::kMayThink && !reasoning.empty())) {
+    out.text += reasoning;
+    trusted("\n</think>\n\n");
+  }
+  out.text += message.content;
+}
+
 }  // namespace
 
 Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input) {
@@ -38,9 +57,20 @@ Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput
 }
 
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input) {
-  CHIMERE_TRY(const text::RenderedChat rendered, render_chat(model, input));
-  return ChatPrompt{text::encode_chat(model.tokenizer, rendered),
-                    protocol::reasoning_start(model.prompt_template->source(), rendered.text)};
+  CHIMERE_TRY(text::RenderedChat rendered, render_chat(model, input));
+  using Start = protocol::ReasoningSplitter::Start;
+  Start start = protocol::reasoning_start(model.prompt_template->source(), rendered.text);
+  if (input.continued) {
+    if (model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony) {
+      return unsupported(
+          "This model writes in channels, so a message of the assistant cannot be continued; end "
+          "with a message of the user.");
+    }
+    append_continued(*input.continued, start, rendered);
+    start = Start::kContent;
+  }
+  std::vector<int32_t> tokens = text::encode_chat(model.tokenizer, rendered);
+  return ChatPrompt{std::move(rendered.text), std::move(tokens), start};
 }
 
 }  // namespace chimere::serving

@@ -1,4 +1,4 @@
-// The model that the server serves, and the rendering of its chat prompts.
+// The models that the server serves, and the rendering of their chat prompts.
 #ifndef CHIMERE_SERVING_SERVED_MODEL_H_
 #define CHIMERE_SERVING_SERVED_MODEL_H_
 
@@ -13,11 +13,14 @@
 #include "base/result.h"
 #include "base/settings.h"
 #include "constraints/constraint.h"
-#include "engine/embedder.h"
+#include "engine/adapter_set.h"
+#include "engine/embedding_service.h"
 #include "engine/request.h"
+#include "engine/reranker.h"
 #include "engine/service.h"
 #include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
+#include "protocol/responses.h"
 #include "text/chat_template.h"
 #include "text/prompt_template.h"
 #include "text/tokenizer.h"
@@ -31,21 +34,51 @@ struct EngramReport {
   int64_t ngrams = 0;                ///< in the table now
 };
 
-/// The model behind /v1/embeddings.
+/// What a model computes, as its file says.
+enum class ModelKind : uint8_t { kNone, kText, kEmbedding, kReranking };
+
+/// A model that computes embeddings, or a reranker.
 struct ServedEmbedder {
   std::string id;  ///< model name in the API
-  engine::Embedder& embedder;
+  engine::EmbeddingService& service;
+  engine::PairFormat pairs = {};  ///< of a reranker
+
+  const engine::Embedder& embedder() const { return service.embedder(); }
+  ModelKind kind() const {
+    return embedder().ranks() ? ModelKind::kReranking : ModelKind::kEmbedding;
+  }
 };
 
+/// What clients do with their engram tables, beside writing. Any thread. Errors: kNotFound (no such
+/// table), kInvalidArgument (the name), kIo.
+struct EngramTables {
+  std::function<Result<std::vector<protocol::EngramInfo>>(const std::string& owner)> list;
+  std::function<Result<protocol::EngramInfo>(const std::string& owner, const std::string& name)>
+      info;
+  std::function<Status(const std::string& owner, const std::string& name)> decay;
+  std::function<Status(const std::string& owner, const std::string& name)> erase;
+  std::function<Result<std::vector<protocol::EngramMatch>>(
+      const std::string& owner, const std::string& name, std::span<const int32_t> tokens,
+      int64_t least)>
+      search;
+  std::function<Result<std::vector<protocol::EngramPrediction>>(
+      const std::string& owner, const std::string& name, std::span<const int32_t> tokens,
+      int64_t most)>
+      predict;
+};
+
+/// A model that generates text.
 struct ServedModel {
   std::string id = {};           ///< model name in the API
   int64_t created = 0;           ///< seconds since 1970
   int64_t trained_context = 0;   ///< training context length in tokens
   std::string fingerprint = {};  ///< of build, model and numerics
+  int64_t slots = 1;             ///< requests that can run at the same time
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
-  std::optional<ServedEmbedder> embedder = std::nullopt;
   Result<text::PromptTemplate> prompt_template = unsupported("The model has no chat template.");
+  /// The model's adapters; never nullptr.
+  std::shared_ptr<engine::AdapterSet> adapters = std::make_shared<engine::AdapterSet>();
   Settings defaults = {};  ///< values of sampling fields that requests omit
   /// Builds an engine request for `owner` with the sampling and max_tokens of the settings and the
   /// owner's engram tables of these names. Any thread. Errors: kInvalidArgument, kNotFound (an
@@ -63,6 +96,8 @@ struct ServedModel {
   std::function<Result<EngramReport>(const std::string& owner, const std::string& table,
                                      const protocol::EngramRequest&)>
       remember = {};
+  /// Absent with `remember`.
+  std::optional<EngramTables> engram_tables = std::nullopt;
 };
 
 /// What a prompt is rendered from.
@@ -71,9 +106,12 @@ struct ChatInput {
   std::vector<protocol::Tool> tools = {};
   std::string reasoning = "auto";    ///< a value of --reasoning
   std::string template_kwargs = {};  ///< a JSON object, or empty
+  /// The beginning of the assistant's next message, which the generation continues.
+  std::optional<protocol::ChatMessage> continued = std::nullopt;
 };
 
 struct ChatPrompt {
+  std::string text;
   std::vector<int32_t> tokens;
   protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
 };
@@ -81,7 +119,8 @@ struct ChatPrompt {
 /// Renders messages and tools with the chat template. Errors: that of ServedModel::prompt_template,
 /// those of text::PromptTemplate::render().
 Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input);
-/// The same as the tokens of a prompt.
+/// The same as the tokens of a prompt, and what is continued. Errors: kUnsupported (the format of
+/// the template has no beginning to continue).
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input);
 
 }  // namespace chimere::serving

@@ -53,6 +53,7 @@ TEST(TokenLocks, AtMostTwoFromTheSampledTokenToTheSocket) {
   const auto stream = std::make_shared<ResponseStream>(
       [&](ResponseStream::Urgency urgency) { wakes.add(connection, urgency); });
   GenerationSpec spec;
+  spec.writer = protocol::openai_writer({"chatcmpl-1", 0, "m", "f", {}}, true, false);
   spec.stream = true;
   engine::Request request;
   request.prompt = {5, 6, 7};

@@ -1,5 +1,6 @@
 // The serialised form of a stored state (docs/state-blob.md): header, component table, pages, slot,
-// unfolded rows, checksum. Written by Checkpoint::write(), read by StateStore::read().
+// unfolded rows, pages of windows, checksum. Written by Checkpoint::write(), read by
+// StateStore::read().
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -164,7 +165,8 @@ uint64_t Checkpoint::stored_bytes() const {
   return sizeof(Header) + pools_->spec().components.size() * sizeof(ComponentRecord) +
          pages_.size() * static_cast<uint64_t>(pools_->page_stride()) +
          slots * static_cast<uint64_t>(pools_->slot_stride()) +
-         unfolded_.size() * static_cast<uint64_t>(pools_->row_stride()) + kChecksumBytes;
+         unfolded_.size() * static_cast<uint64_t>(pools_->row_stride()) +
+         static_cast<uint64_t>(pools_->window_bytes(position_)) + kChecksumBytes;
 }
 
 Status Checkpoint::write(ByteSink& to) const {
@@ -191,6 +193,13 @@ Status Checkpoint::write(ByteSink& to) const {
   }
   for (const int32_t row : unfolded_) {
     CHIMERE_CHECK_OK(write_block(memory, pools_->row_blocks_.data(row), pools_->row_stride(), out));
+  }
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const WindowPages& w = windows_[g];
+    const BlockPool& pool = pools_->windows_[g].pages;
+    for (size_t i = w.behind; i < w.pages.size(); ++i) {
+      CHIMERE_CHECK_OK(write_block(memory, pool.data(w.pages[i]), pool.block_bytes(), out));
+    }
   }
   return out.finish();
 }
@@ -226,6 +235,7 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
                         header.slots == (has_slots() && folded > 0 ? 1U : 0U);
   if (!shape_ok || size != sizeof(Header) + table.size() + header.pages * page_bytes +
                                header.slots * slot_bytes + header.unfolded * row_bytes +
+                               static_cast<uint64_t>(window_bytes(header.position)) +
                                kChecksumBytes) {
     return invalid_data("the stored state is inconsistent: " + std::to_string(header.pages) +
                         " pages, " + std::to_string(header.slots) + " recurrent states and " +
@@ -248,6 +258,14 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
     CHIMERE_TRY(const int32_t row, allocate(row_blocks_));
     state.unfolded_.push_back(row);
     CHIMERE_CHECK_OK(read_block(memory_, row_blocks_.data(row), row_blocks_.block_bytes(), in));
+  }
+  CHIMERE_CHECK_OK(state.allocate_windows(header.position));
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const Checkpoint::WindowPages& w = state.windows_[g];
+    const BlockPool& pool = windows_[g].pages;
+    for (size_t i = w.behind; i < w.pages.size(); ++i) {
+      CHIMERE_CHECK_OK(read_block(memory_, pool.data(w.pages[i]), pool.block_bytes(), in));
+    }
   }
   CHIMERE_CHECK_OK(in.finish("the stored state"));
   state.position_ = header.position;

@@ -147,6 +147,14 @@ Error about(const std::string& path, Error error) {
   return error;
 }
 
+int64_t window_bytes(int64_t position, const ImageLayout& layout) {
+  int64_t bytes = 0;
+  for (const auto& [window, page_bytes] : layout.windows) {
+    bytes += pages_in_window(position, window, layout.page_tokens) * page_bytes;
+  }
+  return bytes;
+}
+
 Result<StateImage> read_image(const std::string& path, const PrefixName& name, bool with_slot,
                               const ImageLayout& layout) {
   CHIMERE_TRY(Opened opened, read_beginning(path, layout));
@@ -162,7 +170,8 @@ Result<StateImage> read_image(const std::string& path, const PrefixName& name, b
               decompress(pages, (pages_of(h.tokens, layout) - h.first_page) * layout.page_bytes));
   if (!with_slot) return image;
   CHIMERE_TRY(const auto slot, read_section(opened.file, h.slot_bytes, "its recurrent state"));
-  CHIMERE_TRY(image.slot, decompress(slot, layout.slot_bytes + h.unfolded * layout.row_bytes));
+  CHIMERE_TRY(image.slot, decompress(slot, layout.slot_bytes + h.unfolded * layout.row_bytes +
+                                               window_bytes(image.position, layout)));
   image.unfolded = static_cast<int32_t>(h.unfolded);
   return image;
 }
@@ -173,7 +182,8 @@ ImageLayout::ImageLayout(const StateStore& store, const Hash128& weights)
     : fingerprint(combined(store.fingerprint(), weights)),
       page_tokens(store.spec().page_tokens),
       page_bytes(store.page_stride()),
-      slot_bytes(store.bytes_per_slot()),
+      slot_bytes(store.slot_stride()),
+      windows(store.windows()),
       row_bytes(store.bytes_per_pending_row()) {}
 
 std::string PrefixName::file_name() const {

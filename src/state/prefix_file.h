@@ -24,7 +24,9 @@ struct ImageLayout {
   int64_t page_tokens;
   int64_t page_bytes;  ///< 0: the model has no pages
   int64_t slot_bytes;  ///< 0: the model has no recurrent state
-  int64_t row_bytes;   ///< of an unfolded row; 0: the model has none
+  /// Each window of the model's layers, and the bytes of its pages.
+  std::vector<std::pair<int, int64_t>> windows = {};
+  int64_t row_bytes;  ///< of an unfolded row; 0: the model has none
 };
 
 /// The key of a cached prefix.

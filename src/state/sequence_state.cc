@@ -9,17 +9,28 @@
 
 namespace chimere::state {
 
-Checkpoint::Checkpoint(StatePools& pools) : pools_(&pools) { pools.slots_.add_reference(slot_); }
+Checkpoint::Checkpoint(StatePools& pools) : pools_(&pools), windows_(pools.windows_.size()) {
+  pools.slots_.add_reference(slot_);
+}
+
+int Checkpoint::window(size_t group) const { return pools_->windows_[group].window; }
 
 Checkpoint::Checkpoint(const Checkpoint& other)
     : pools_(other.pools_),
       position_(other.position_),
       slot_(other.slot_),
       unfolded_(other.unfolded_),
-      pages_(other.pages_) {
+      pages_(other.pages_),
+      windows_(other.windows_) {
   pools_->slots_.add_reference(slot_);
   for (int32_t row : unfolded_) pools_->row_blocks_.add_reference(row);
   for (int32_t page : pages_) pools_->pages_.add_reference(page);
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const WindowPages& w = windows_[g];
+    for (size_t i = w.behind; i < w.pages.size(); ++i) {
+      pools_->windows_[g].pages.add_reference(w.pages[i]);
+    }
+  }
 }
 
 Checkpoint::Checkpoint(Checkpoint&& other) noexcept
@@ -27,7 +38,8 @@ Checkpoint::Checkpoint(Checkpoint&& other) noexcept
       position_(other.position_),
       slot_(other.slot_),
       unfolded_(std::move(other.unfolded_)),
-      pages_(std::move(other.pages_)) {}
+      pages_(std::move(other.pages_)),
+      windows_(std::move(other.windows_)) {}
 
 Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
   std::swap(pools_, other.pools_);
@@ -35,6 +47,7 @@ Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
   std::swap(slot_, other.slot_);
   std::swap(unfolded_, other.unfolded_);
   std::swap(pages_, other.pages_);
+  std::swap(windows_, other.windows_);
   return *this;
 }
 
@@ -43,6 +56,11 @@ Checkpoint::~Checkpoint() {
   pools_->slots_.release(slot_);
   for (int32_t row : unfolded_) pools_->row_blocks_.release(row);
   for (int32_t page : pages_) pools_->pages_.release(page);
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const WindowPages& w = windows_[g];
+    for (size_t i = w.behind; i < w.pages.size(); ++i)
+      pools_->windows_[g].pages.release(w.pages[i]);
+  }
 }
 
 std::unique_ptr<SequenceState> Checkpoint::restore() const {
@@ -66,9 +84,11 @@ StateImage Checkpoint::image(int32_t first_page) const {
   std::vector<uint8_t> slot;
   const auto slot_bytes = static_cast<size_t>(pools_->slot_stride());
   const auto row_bytes = static_cast<size_t>(pools_->row_stride());
+  const auto window_bytes = static_cast<size_t>(pools_->window_bytes(position_));
+  uint8_t* to = nullptr;
   if (pools_->has_slots() && position_ > 0) {
-    slot.resize(slot_bytes + unfolded_.size() * row_bytes);
-    uint8_t* to = slot.data();
+    slot.resize(slot_bytes + unfolded_.size() * row_bytes + window_bytes);
+    to = slot.data();
     if (!memory.read(to, pools_->slots_.data(slot_), slot_bytes).ok()) return out;
     to += slot_bytes;
     for (const int32_t row : unfolded_) {
@@ -76,6 +96,17 @@ StateImage Checkpoint::image(int32_t first_page) const {
       to += row_bytes;
     }
     out.unfolded = static_cast<int32_t>(unfolded_.size());
+  } else {
+    slot.resize(window_bytes);
+    to = slot.data();
+  }
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const WindowPages& w = windows_[g];
+    const BlockPool& pool = pools_->windows_[g].pages;
+    const auto bytes = static_cast<size_t>(pool.block_bytes());
+    for (size_t i = w.behind; i < w.pages.size(); ++i, to += bytes) {
+      if (!memory.read(to, pool.data(w.pages[i]), bytes).ok()) return out;
+    }
   }
   out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
   out.slot = std::make_shared<const std::vector<uint8_t>>(std::move(slot));
@@ -105,6 +136,7 @@ Status SequenceState::commit(int32_t rows) {
   now_.unfolded_.insert(now_.unfolded_.end(), pending_.begin(), pending_.end());
   pending_.clear();
   now_.release_pages_beyond_position();
+  now_.release_pages_behind_windows();
   return {};
 }
 
@@ -117,6 +149,36 @@ Checkpoint SequenceState::checkpoint() const {
 void Checkpoint::release_pages_beyond_position() {
   const auto used = static_cast<size_t>(pools_->pages_for(position_));
   for (; pages_.size() > used; pages_.pop_back()) pools_->pages_.release(pages_.back());
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    std::vector<int32_t>& pages = windows_[g].pages;
+    const auto in_window = static_cast<size_t>(pools_->window_pages_for(position_));
+    for (; pages.size() > in_window; pages.pop_back()) {
+      pools_->windows_[g].pages.release(pages.back());
+    }
+  }
+}
+
+Status Checkpoint::allocate_windows(int32_t position) {
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    WindowPages& w = windows_[g];
+    w.behind = static_cast<size_t>(pages_behind(position, window(g), pools_->spec_.page_tokens));
+    w.pages.assign(w.behind, 0);
+    const auto needed = static_cast<size_t>(pools_->window_pages_for(position));
+    while (w.pages.size() < needed) {
+      CHIMERE_TRY(const int32_t page, pools_->allocate(pools_->windows_[g].pages));
+      w.pages.push_back(page);
+    }
+  }
+  return {};
+}
+
+void Checkpoint::release_pages_behind_windows() {
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    WindowPages& w = windows_[g];
+    const auto behind =
+        static_cast<size_t>(pages_behind(position_, window(g), pools_->spec_.page_tokens));
+    for (; w.behind < behind; ++w.behind) pools_->windows_[g].pages.release(w.pages[w.behind]);
+  }
 }
 
 }  // namespace chimere::state

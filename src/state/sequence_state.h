@@ -7,6 +7,9 @@
 //
 // A row that may be taken back does not write the recurrent state: it keeps its inputs in a row
 // block. The next step of the sequence folds the row blocks that commit() has kept into the state.
+//
+// Layers with a window have page lists of their own. A page that no row from the committed position
+// on sees is returned; checkpoints keep what they need.
 #ifndef CHIMERE_STATE_SEQUENCE_STATE_H_
 #define CHIMERE_STATE_SEQUENCE_STATE_H_
 
@@ -57,13 +60,25 @@ class Checkpoint {
   friend class SequenceState;
   friend class Reservation;
   explicit Checkpoint(StatePools& pools);
+  /// The pages of one page group with a window.
+  struct WindowPages {
+    std::vector<int32_t> pages;  ///< of [0, position_); the first `behind` have been returned
+    size_t behind = 0;
+  };
+
   void release_pages_beyond_position();
+  void release_pages_behind_windows();
+  int window(size_t group) const;
+  /// Allocates the pages of the windows for a state after `position` tokens. Errors: those of
+  /// StatePools::allocate().
+  Status allocate_windows(int32_t position);
 
   StatePools* pools_;
   int32_t position_ = 0;
-  int32_t slot_ = 0;               ///< recurrent state after position_ - unfolded_.size() tokens
-  std::vector<int32_t> unfolded_;  ///< row blocks of the last tokens, in order
-  std::vector<int32_t> pages_;     ///< KV of [0, position_), in order
+  int32_t slot_ = 0;                  ///< recurrent state after position_ - unfolded_.size() tokens
+  std::vector<int32_t> unfolded_;     ///< row blocks of the last tokens, in order
+  std::vector<int32_t> pages_;        ///< KV of [0, position_), in order
+  std::vector<WindowPages> windows_;  ///< [page groups with a window]
 };
 
 /// The state of one sequence, made by StateStore::create(), fork() or restore(). Destroying it

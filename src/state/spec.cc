@@ -17,6 +17,7 @@ std::vector<uint8_t> component_table(const StateSpec& spec) {
                                  .k_type = static_cast<uint32_t>(c.k_type),
                                  .v_type = static_cast<uint32_t>(c.v_type),
                                  .layout = c.layout_version,
+                                 .window = static_cast<uint32_t>(c.window),
                                  .bytes = static_cast<uint64_t>(c.bytes)};
     const auto* bytes = reinterpret_cast<const uint8_t*>(&record);
     table.insert(table.end(), bytes, bytes + sizeof record);
@@ -49,6 +50,11 @@ Status validate(const StateSpec& spec) {
       return invalid_argument("a pending row of layer " + std::to_string(c.layer) + " keeps " +
                               std::to_string(c.pending_bytes) +
                               " bytes; it must be a multiple of 64, at most 2^40, and 0 for KV");
+    }
+    if (c.window < 0 || (!c.paged() && c.window != 0)) {
+      return invalid_argument("layer " + std::to_string(c.layer) + " has a window of " +
+                              std::to_string(c.window) +
+                              " positions; only KV can have one, and it must be positive");
     }
   }
   return {};

@@ -26,6 +26,9 @@ struct ComponentSpec {
   /// kPagedKv. Its layout is that of docs/state-blob.md on every back end.
   int64_t pending_bytes = 0;
   uint32_t layout_version = 1;  ///< incremented when the meaning of the bytes changes
+  /// kPagedKv: rows attend to the last `window` positions, and pages before them are returned; 0:
+  /// to all positions.
+  int window = 0;
 
   bool paged() const { return kind == Kind::kPagedKv; }
 };
@@ -51,10 +54,19 @@ struct ComponentRecord {
   uint32_t k_type = 0;
   uint32_t v_type = 0;
   uint32_t layout = 0;
-  uint32_t zero = 0;
+  uint32_t window = 0;
   uint64_t bytes = 0;
 };
 static_assert(sizeof(ComponentRecord) == 32);
+
+/// Pages that no row from `position` on sees in a layer with a window.
+constexpr int64_t pages_behind(int64_t position, int window, int page_tokens) {
+  return position >= window ? (position + 1 - window) / page_tokens : 0;
+}
+/// Pages that a sequence holds in a layer with a window.
+constexpr int64_t pages_in_window(int64_t position, int window, int page_tokens) {
+  return (position + page_tokens - 1) / page_tokens - pages_behind(position, window, page_tokens);
+}
 
 /// The bytes of one ComponentRecord per component.
 std::vector<uint8_t> component_table(const StateSpec& spec);

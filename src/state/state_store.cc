@@ -25,7 +25,8 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
   const bool rows_ok =
       last.unfolded >= 0 && last.unfolded <= last.position && (last.unfolded == 0 || row_bytes > 0);
   if (last.slot == nullptr || last.position < 1 || !rows_ok ||
-      last.slot->size() != slot_bytes + static_cast<size_t>(last.unfolded) * row_bytes) {
+      last.slot->size() != slot_bytes + static_cast<size_t>(last.unfolded) * row_bytes +
+                               static_cast<size_t>(window_bytes(last.position))) {
     return invalid_data("an image has no recurrent state of this model");
   }
   Checkpoint state(*this);  // releases its blocks on an error
@@ -65,6 +66,16 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
       from += row_bytes;
     }
   }
+  const uint8_t* from = last.slot->data() + last.slot->size() - window_bytes(last.position);
+  CHIMERE_CHECK_OK(state.allocate_windows(last.position));
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    const Checkpoint::WindowPages& w = state.windows_[g];
+    const BlockPool& pool = windows_[g].pages;
+    for (size_t i = w.behind; i < w.pages.size(); ++i, from += pool.block_bytes()) {
+      CHIMERE_CHECK_OK(
+          memory_.write(pool.data(w.pages[i]), from, static_cast<size_t>(pool.block_bytes())));
+    }
+  }
   state.position_ = last.position;
   return state;
 }
@@ -72,6 +83,7 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
 Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
   Reservation reservation(*this);
   for (const RowsWanted& w : wanted) CHIMERE_CHECK_OK(reservation.add(w));
+  reservation.append_window_tables();
   return reservation;
 }
 
@@ -89,7 +101,13 @@ Status Reservation::add(const RowsWanted& wanted) {
     return invalid_argument("a sequence at position " + std::to_string(sequence->position()) +
                             " cannot take " + std::to_string(wanted.rows) + " rows");
   }
-  CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows));
+  page_begin_.push_back(static_cast<int32_t>(page_table_.size()));
+  CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows, 0, page_table_));
+  for (size_t g = 0; g < window_tables_.size(); ++g) {
+    WindowTable& of = window_tables_[g];
+    CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows, g + 1, of.pages));
+    of.begin.push_back(static_cast<int32_t>(of.pages.size()));
+  }
   CHIMERE_CHECK_OK(add_slots(wanted));
   sequence->reserved_ = true;
   sequence_keys_.push_back(sequence->key());
@@ -97,30 +115,51 @@ Status Reservation::add(const RowsWanted& wanted) {
   return {};
 }
 
-Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
-  const std::vector<int32_t>& pages = sequence.now_.pages_;
-  const auto bytes = static_cast<size_t>(pools_->page_stride());
-  page_begin_.push_back(static_cast<int32_t>(page_table_.size()));
-  page_table_.insert(page_table_.end(), pages.begin(), pages.end());
-  if (!pools_->has_pages()) return {};
+Reservation::Reservation(StatePools& pools)
+    : pools_(&pools),
+      new_pages_(pools.windows_.size() + 1),
+      window_tables_(pools.windows_.size()) {}
 
-  const bool last_is_partial = sequence.position() % pools_->spec_.page_tokens != 0;
-  if (last_is_partial && pools_->pages_.shared(pages.back())) {
-    CHIMERE_TRY(const int32_t copy, pools_->allocate(pools_->pages_));
-    new_pages_.push_back(copy);
-    CHIMERE_CHECK_OK(
-        pools_->memory_.copy(pools_->pages_.data(copy), pools_->pages_.data(pages.back()), bytes));
-    page_table_.back() = copy;
+BlockPool& Reservation::page_pool(size_t group) {
+  return group == 0 ? pools_->pages_ : pools_->windows_[group - 1].pages;
+}
+
+Status Reservation::add_pages(const SequenceState& sequence, int32_t rows, size_t group,
+                              std::vector<int32_t>& table) {
+  const Checkpoint& now = sequence.now_;
+  const std::vector<int32_t>& pages = group == 0 ? now.pages_ : now.windows_[group - 1].pages;
+  BlockPool& pool = page_pool(group);
+  const auto bytes = static_cast<size_t>(pool.block_bytes());
+  table.insert(table.end(), pages.begin(), pages.end());
+  const int64_t needed = pools_->window_pages_for(int64_t{sequence.position()} + rows);
+  if (bytes == 0) {
+    // A model of layers with windows alone still has a list for group 0.
+    if (!pools_->windows_.empty()) table.insert(table.end(), static_cast<size_t>(needed), 0);
+    return {};
   }
-  const int64_t needed = pools_->pages_for(int64_t{sequence.position()} + rows);
+  const bool last_is_partial = sequence.position() % pools_->spec_.page_tokens != 0;
+  if (last_is_partial && pool.shared(pages.back())) {
+    CHIMERE_TRY(const int32_t copy, pools_->allocate(pool));
+    new_pages_[group].push_back(copy);
+    CHIMERE_CHECK_OK(pools_->memory_.copy(pool.data(copy), pool.data(pages.back()), bytes));
+    table.back() = copy;
+  }
   for (auto have = static_cast<int64_t>(pages.size()); have < needed; ++have) {
-    CHIMERE_TRY(const int32_t page, pools_->allocate(pools_->pages_));
-    new_pages_.push_back(page);
+    CHIMERE_TRY(const int32_t page, pools_->allocate(pool));
+    new_pages_[group].push_back(page);
     // Stale rows of another sequence must not reach a blob or the unused lanes of a vector.
-    CHIMERE_CHECK_OK(pools_->memory_.clear(pools_->pages_.data(page), bytes));
-    page_table_.push_back(page);
+    CHIMERE_CHECK_OK(pools_->memory_.clear(pool.data(page), bytes));
+    table.push_back(page);
   }
   return {};
+}
+
+void Reservation::append_window_tables() {
+  for (const WindowTable& of : window_tables_) {
+    const auto first = static_cast<int32_t>(page_table_.size());
+    for (size_t i = 0; i < wanted_.size(); ++i) page_begin_.push_back(first + of.begin[i]);
+    page_table_.insert(page_table_.end(), of.pages.begin(), of.pages.end());
+  }
 }
 
 Status Reservation::add_slots(const RowsWanted& wanted) {
@@ -159,14 +198,26 @@ void Reservation::apply() {
     const RowsWanted& w = wanted_[i];
     Checkpoint& now = w.sequence->now_;
 
-    const auto list_begin = page_table_.begin() + page_begin_[i];
-    const auto list_end =
-        i + 1 < page_begin_.size() ? page_table_.begin() + page_begin_[i + 1] : page_table_.end();
-    if (!now.pages_.empty()) {
-      const auto last = static_cast<std::ptrdiff_t>(now.pages_.size()) - 1;
-      if (now.pages_.back() != list_begin[last]) pools_->pages_.release(now.pages_.back());
+    const auto take_list = [](std::span<const int32_t> list, size_t behind, BlockPool& pool,
+                              std::vector<int32_t>& pages) {
+      if (pages.size() > behind && pages.back() != list[pages.size() - 1]) {
+        pool.release(pages.back());
+      }
+      pages.assign(list.begin(), list.end());
+    };
+    if (pools_->has_pages()) {
+      const auto begin = static_cast<size_t>(page_begin_[i]);
+      const auto end =
+          i + 1 < page_begin_.size() ? static_cast<size_t>(page_begin_[i + 1]) : page_table_.size();
+      take_list(std::span(page_table_).subspan(begin, end - begin), 0, pools_->pages_, now.pages_);
     }
-    now.pages_.assign(list_begin, list_end);
+    for (size_t g = 0; g < window_tables_.size(); ++g) {
+      const WindowTable& of = window_tables_[g];
+      const auto begin = static_cast<size_t>(of.begin[i]);
+      const auto size = static_cast<size_t>(of.begin[i + 1]) - begin;
+      take_list(std::span(of.pages).subspan(begin, size), now.windows_[g].behind,
+                pools_->windows_[g].pages, now.windows_[g].pages);
+    }
 
     const auto rows = static_cast<size_t>(w.rows);
     // Rows were folded into the slot that the step reads, and were advanced in the one that its
@@ -184,19 +235,22 @@ void Reservation::apply() {
       }
     } else {
       now.position_ += w.rows;
+      now.release_pages_behind_windows();
     }
     row_begin += rows;
     w.sequence->reserved_ = false;
   }
   wanted_.clear();
-  new_pages_.clear();
+  for (std::vector<int32_t>& pages : new_pages_) pages.clear();
   new_slots_.clear();
   new_row_blocks_.clear();
 }
 
 Reservation::~Reservation() {
   for (const RowsWanted& w : wanted_) w.sequence->reserved_ = false;
-  for (int32_t page : new_pages_) pools_->pages_.release(page);
+  for (size_t group = 0; group < new_pages_.size(); ++group) {
+    for (int32_t page : new_pages_[group]) page_pool(group).release(page);
+  }
   for (int32_t slot : new_slots_) pools_->slots_.release(slot);
   for (int32_t row : new_row_blocks_) pools_->row_blocks_.release(row);
 }

@@ -53,24 +53,37 @@ class Reservation {
   std::span<const int32_t> fold_begin() const { return fold_begin_; }
   /// [n_rows] row block where a revocable row keeps its inputs; -1: none.
   std::span<const int32_t> keep_rows() const { return keep_rows_; }
-  /// The sequences' page lists, concatenated, each including pages for its new rows.
+  /// The sequences' page lists, concatenated, each including pages for its new rows: those of page
+  /// group 0, then those of each group with a window, where pages before the window have any
+  /// number.
   std::span<const int32_t> page_table() const { return page_table_; }
-  /// [n_sequences] start of each sequence's list in page_table().
+  /// [page groups, n_sequences] start of each sequence's list in page_table().
   std::span<const int32_t> page_begin() const { return page_begin_; }
   /// [n_sequences] SequenceState::key().
   std::span<const uint64_t> sequence_keys() const { return sequence_keys_; }
 
  private:
   friend class StateStore;
-  explicit Reservation(StatePools& pools) : pools_(&pools) {}
+  explicit Reservation(StatePools& pools);
 
   Status add(const RowsWanted& wanted);
-  Status add_pages(const SequenceState& sequence, int32_t rows);
+  /// A sequence's page list of a group, with pages for its new rows, goes to the end of `table`.
+  Status add_pages(const SequenceState& sequence, int32_t rows, size_t group,
+                   std::vector<int32_t>& table);
+  void append_window_tables();
+  BlockPool& page_pool(size_t group);
   Status add_slots(const RowsWanted& wanted);
 
   StatePools* pools_;
   std::vector<RowsWanted> wanted_;
-  std::vector<int32_t> new_pages_;  ///< not yet referenced by a sequence
+  /// [page groups] not yet referenced by a sequence
+  std::vector<std::vector<int32_t>> new_pages_;
+  /// The lists of one page group with a window.
+  struct WindowTable {
+    std::vector<int32_t> pages;
+    std::vector<int32_t> begin = {0};  ///< [n_sequences + 1]
+  };
+  std::vector<WindowTable> window_tables_;
   std::vector<int32_t> new_slots_;
   std::vector<int32_t> new_row_blocks_;
   std::vector<int32_t> read_slots_;

@@ -7,7 +7,7 @@
 namespace chimere {
 namespace {
 
-constexpr std::array<DTypeInfo, 28> kTypes = {{
+constexpr std::array<DTypeInfo, 34> kTypes = {{
     {DType::kF32, "f32", 1, 4, false},
     {DType::kF16, "f16", 1, 2, false},
     {DType::kQ4_0, "q4_0", 32, 18, true},
@@ -35,7 +35,13 @@ constexpr std::array<DTypeInfo, 28> kTypes = {{
     {DType::kF64, "f64", 1, 8, false},
     {DType::kIQ1_M, "iq1_m", 256, 56, true},
     {DType::kBF16, "bf16", 1, 2, false},
+    {DType::kTQ1_0, "tq1_0", 256, 54, true},
+    {DType::kTQ2_0, "tq2_0", 256, 66, true},
     {DType::kMXFP4, "mxfp4", 32, 17, true},
+    {DType::kIQ2_K, "iq2_k", 256, 76, true},
+    {DType::kIQ3_K, "iq3_k", 256, 110, true},
+    {DType::kIQ4_K, "iq4_k", 256, 144, true},
+    {DType::kIQ5_K, "iq5_k", 256, 176, true},
 }};
 
 }  // namespace

@@ -38,9 +38,16 @@ enum class DType : uint32_t {
   kF64 = 28,
   kIQ1_M = 29,
   kBF16 = 30,
+  kTQ1_0 = 34,
+  kTQ2_0 = 35,
   kMXFP4 = 39,
+  // Formats of ik_llama.cpp; llama.cpp does not read them.
+  kIQ2_K = 137,
+  kIQ3_K = 138,
+  kIQ4_K = 139,
+  kIQ5_K = 140,
   /// Never in a file, and without a DTypeInfo: IQ3_S as unpacked on a GPU
-  /// (kernels/cuda/packed_layout.h).
+  /// (kernels/cuda/packed_layout.h) or a CPU (kernels/cpu/unpacked_iq3_s.h).
   kIQ3_S_UNPACKED = 0x10000 + kIQ3_S,
 };
 

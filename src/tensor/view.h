@@ -44,6 +44,9 @@ struct WeightView {
   int64_t n_out = 0;
   int64_t n_in = 0;
   const void* data = nullptr;
+  /// Which of the matrices that adapters may change this is, or is rows of; -1: none.
+  int32_t target = -1;
+  int64_t target_row = 0;  ///< the target's row that is row 0 here
 
   int64_t bytes() const { return n_out * row_bytes(type, n_in); }
   const uint8_t* row(int64_t o) const {
@@ -52,7 +55,7 @@ struct WeightView {
   /// Rows [begin, begin + count); empty if the view is.
   WeightView rows_from(int64_t begin, int64_t count) const {
     if (data == nullptr) return {};
-    return {type, count, n_in, row(begin)};
+    return {type, count, n_in, row(begin), target, target_row + begin};
   }
 };
 

@@ -26,13 +26,14 @@ enum class TokenType : int32_t {
 
 /// The data of a tokenizer (tokenizer.ggml.* of a GGUF, or a trainer's output).
 struct Vocabulary {
-  /// tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert" (WordPiece)
+  /// tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert"
+  /// (WordPiece), "t5" (SentencePiece unigram)
   std::string model;
   std::string pre;                  ///< tokenizer.ggml.pre of "gpt2": "qwen2", "qwen35", ...
   std::vector<std::string> tokens;  ///< by id; normal ones of "gpt2" in the byte-level alphabet
   std::vector<int32_t> types;       ///< a TokenType each; empty: all normal
   std::vector<std::string> merges;  ///< of "gpt2": "left right", highest priority first
-  std::vector<float> scores;        ///< of "llama", one for each token
+  std::vector<float> scores;        ///< of "llama" and "t5", one for each token
   int32_t bos = -1;
   int32_t eos = -1;
   int32_t eot = -1;  ///< ends a turn, if that is not eos
@@ -40,10 +41,13 @@ struct Vocabulary {
   int32_t unknown = -1;  ///< for text outside the vocabulary
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = true;  ///< of "llama": a space goes before each piece of text
-  std::optional<bool> nfc;       ///< of "gpt2": overrides what `pre` says about normal form C
-  bool lowercase = true;         ///< of "bert"
-  bool strip_accents = true;     ///< of "bert"
+  /// Of "llama" and "t5": a space goes before each piece of text.
+  bool add_space_prefix = true;
+  bool remove_extra_spaces = true;   ///< of "t5": runs of spaces are one, those at the ends none
+  std::string precompiled_charsmap;  ///< of "t5": CharacterMap
+  std::optional<bool> nfc;           ///< of "gpt2": overrides what `pre` says about normal form C
+  bool lowercase = true;             ///< of "bert"
+  bool strip_accents = true;         ///< of "bert"
 };
 
 /// Bytes [begin, end) of a text.

@@ -264,8 +264,8 @@ TEST(Tokenizer, RefusesDamagedVocabularies) {
   const Vocabulary good = small_vocabulary({"a", "b", "ab"}, {"a b"});
   EXPECT_EQ(message(good), "");
   Vocabulary v = good;
-  v.model = "t5";
-  EXPECT_THAT(message(v), HasSubstr("'t5' is not supported"));
+  v.model = "rwkv";
+  EXPECT_THAT(message(v), HasSubstr("'rwkv' is not supported"));
   v = good;
   v.pre = "unheard-of";
   EXPECT_THAT(message(v), HasSubstr("Known are: qwen2"));

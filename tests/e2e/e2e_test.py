@@ -151,6 +151,28 @@ class Inspect(Case):
 class Run(Case):
     FLAGS = ("-m", MODEL, "-n", 24, "--temp", 1.2, "--top-k", 0)
 
+    def test_every_instruction_set_gives_the_same_answer(self):
+        flags = ["-m", MODEL, "--backend", "cpu", "--raw", "-p", "the path", "-n", 6, "--temp", 0]
+        answers = []
+        for isa in ("generic", "avx2", "avx-vnni", "avx512"):
+            done = chimere("run", *flags, "--json", "--cpu-isa", isa)
+            if done.returncode == 0:
+                answers.append(json.loads(done.out)["ids"])
+            else:
+                self.assertIn("this processor, or this build, has only: generic", done.err)
+        self.assertGreater(len(answers), 0)
+        self.assertEqual(answers, [answers[0]] * len(answers))
+        rows = self.answer("bench", "-m", MODEL, "--backend", "cpu", "--cpu-isa", "generic", "-p", 0, "-n", 2, "-r", 1)
+        self.assertEqual([row["cpu_isa"] for row in rows], ["generic"])
+        self.refused(2, "run", "--cpu-isa", "sse9", says="one of auto, generic")
+
+    def test_unpacked_experts_give_the_same_answer(self):
+        flags = ["-m", MODEL, "--raw", "-p", "the path", "-n", 6, "--temp", 0]
+        unpacked = chimere("run", *flags, "--json", "--backend", "cpu", "--unpack-experts", "on")
+        self.assertEqual(unpacked.returncode, 0, unpacked.err)
+        self.assertEqual(json.loads(unpacked.out)["ids"], self.answer("run", *flags, "--backend", "cpu")["ids"])
+        self.refused(1, "run", *flags, "--unpack-experts", "on", says="--backend cpu")
+
     def test_a_seed_replays_and_threads_change_nothing(self):
         flags = (*self.FLAGS, "-p", "the path of a token", "--seed", SEED)
         first = self.answer("run", *flags, "--threads", 1)
@@ -393,8 +415,8 @@ class Chat(Case):
             whole = self.answer("run", *self.FLAGS, "--raw", "-p", conversation)
             self.assertEqual((whole["text"], whole["prompt_tokens"]), (turns[1]["text"], turns[1]["prompt_tokens"]))
 
-    def test_reset_forgets(self):
-        turns = self.answer("chat", *self.FLAGS, stdin="the path\n/reset\nthe path\n/exit\nnot read\n")["turns"]
+    def test_clear_forgets(self):
+        turns = self.answer("chat", *self.FLAGS, stdin="the path\n/clear\nthe path\n/exit\nnot read\n")["turns"]
         self.assertEqual(len(turns), 2)
         self.assertEqual(turns[0], turns[1])
 

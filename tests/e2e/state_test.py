@@ -41,7 +41,7 @@ class State(Case):
         self.assertGreater(second["reused_tokens"], 0)
 
     def test_reset_empties_the_file(self):
-        self.answer("chat", *self.FLAGS, "--state", self.file, stdin="the path\n/reset\n")
+        self.answer("chat", *self.FLAGS, "--state", self.file, stdin="the path\n/clear\n")
         again = self.answer("chat", *self.FLAGS, "--state", self.file, stdin="the path\n")["turns"]
         self.assertEqual(again, self.answer("chat", *self.FLAGS, stdin="the path\n")["turns"])
 

@@ -1,14 +1,18 @@
 // Parses arbitrary bytes as the body of a request to each route. Accepted requests must be valid.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/settings.h"
 #include "fuzz.h"
+#include "protocol/generation_writer.h"
 #include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
+#include "protocol/volatile_lines.h"
 
 namespace protocol = chimere::protocol;
 
@@ -28,6 +32,19 @@ constexpr std::string_view kSeeds[] = {
     R"({"tokens":[1,2,3]})",
     R"({"input":["a",[1,2]],"dimensions":4,"encoding_format":"base64","model":"m"})",
     R"({"texts":[{"text":"a","score":0.5},{"text":"b","score":1}],"source":"notes","engram":["a"]})",
+    R"({"max_tokens":5,"system":[{"type":"text","text":"a"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[)"
+    R"({"type":"thinking","thinking":"h","signature":"s"},{"type":"tool_use","id":"t","name":"f","input":{"a":[1]}}]},{"role":"user",)"
+    R"("content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"r"}],"is_error":true}]}],"tools":[{"name":"f",)"
+    R"("input_schema":{}}],"tool_choice":{"type":"tool","name":"f"},"thinking":{"type":"enabled","budget_tokens":9},"stop_sequences":["a"]})",
+    R"({"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"reasoning","summary":[]},{"type":"function_call",)"
+    R"("call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"r"}],"instructions":"i","store":true,)"
+    R"("tools":[{"type":"function","name":"f","parameters":{}}],"text":{"format":{"type":"json_schema","schema":{}}},"previous_response_id":"r"})",
+    R"({"model":"m:latest","messages":[{"role":"user","content":"a","images":[]},{"role":"assistant","tool_calls":[{"function":{"name":"f",)"
+    R"("arguments":{"a":1}}}]},{"role":"tool","tool_name":"f","content":"r"}],"options":{"num_predict":-1,"stop":["a"]},"format":"json","think":"low"})",
+    R"({"model":"m","prompt":"p","system":"s","raw":false,"keep_alive":0})",
+    R"({"input_prefix":"a","input_suffix":"b","input_extra":[{"filename":"f","text":"t"}],"n_predict":4,"min_tokens":2,"cache_prompt":false})",
+    R"({"text":"a","min_context":2,"n":5})",
+    "Token usage: 12/200\nx-anthropic-billing-header: cch=1\nCurrent time: 09:30",
     "<think>hm</think> yes",
 };
 
@@ -46,6 +63,22 @@ void check(const protocol::GenerationFields& f) {
   for (const auto& [id, bias] : f.logit_bias) require(id >= 0 && bias <= 100, "a bias is wild");
 }
 
+/// Lines of a system message are neither lost nor made.
+void check_lines(std::string_view text) {
+  static const auto rules = *protocol::parse_volatile_rules("tokens,clock");
+  std::vector<protocol::ChatMessage> conversation(2);
+  conversation[0].role = "system";
+  conversation[0].content = text;
+  conversation[1].role = "user";
+  const protocol::VolatileLines lines(rules, conversation);
+  lines.append_moved(conversation);
+  const auto letters = [](std::string_view s) {
+    return std::ranges::count_if(s, [](char c) { return c != '\n'; });
+  };
+  require(letters(text) == letters(conversation[0].content) + letters(conversation[1].content),
+          "a moved line is lost");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -58,6 +91,39 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(chat);
     require(!chat.messages.empty(), "a chat has no message");
   }
+  protocol::MessagesRequest messages;
+  for (const bool counting : {false, true}) {
+    error = protocol::parse_messages(body, defaults, {}, counting, messages);
+    check(error);
+    if (!error) {
+      check(messages);
+      require(!messages.messages.empty(), "Messages have no message");
+    }
+  }
+  protocol::ResponsesRequest responses;
+  error = protocol::parse_responses(body, defaults, {}, responses);
+  check(error);
+  if (!error) {
+    check(responses);
+    require(!responses.messages.empty() && responses.messages.back().role != "assistant",
+            "a response has nothing to answer");
+    require(!protocol::input_items_response(responses.input).empty(), "the input is no list");
+  }
+  for (const bool as_chat : {false, true}) {
+    protocol::OllamaRequest ollama;
+    error = protocol::parse_ollama(body, defaults, {}, as_chat, ollama);
+    check(error);
+    if (!error) check(ollama);
+  }
+  protocol::InfillRequest infill;
+  error = protocol::parse_infill(body, defaults, {}, infill);
+  check(error);
+  if (!error) check(infill);
+  protocol::EngramLookupRequest lookup;
+  error = protocol::parse_engram_lookup(body, {}, lookup);
+  check(error);
+  if (!error) require(lookup.least >= 1 && lookup.most <= 64, "a limit was passed");
+  check_lines(body);
   protocol::EngramRequest engram;
   error = protocol::parse_engram(body, {}, engram);
   check(error);

@@ -150,6 +150,17 @@ GoldenFile open_golden(const std::string& path) {
   return {std::move(bytes), std::move(reader)};
 }
 
+/// "rope" of a pair: what a user sets about rotary positions.
+RopeOptions rope_of(const json& golden) {
+  RopeOptions options;
+  if (!golden.contains("rope")) return options;
+  const json& rope = golden["rope"];
+  if (rope.value("type", "") == "dynamic") options.type = RopeScalingType::kDynamic;
+  if (rope.contains("factor")) options.factor = rope["factor"].get<float>();
+  options.context = rope.value("context", 0);
+  return options;
+}
+
 class Golden : public testing::TestWithParam<std::string> {
  protected:
   void expect_agreement(kernels::Ops& ops) {
@@ -161,10 +172,11 @@ class Golden : public testing::TestWithParam<std::string> {
     if (!supported.ok() && !GetParam().starts_with(CHIMERE_GOLDEN_OWN)) {
       GTEST_SKIP() << supported.error().message;
     }
-    auto model = load_model(**file, ops, {.cache_k = DType::kF32, .cache_v = DType::kF32});
-    ASSERT_TRUE(model.ok()) << model.error().message;
     std::ifstream in(std::filesystem::path(GetParam()).replace_extension(".json"));
     const json golden = json::parse(in);
+    auto model = load_model(
+        **file, ops, {.cache_k = DType::kF32, .cache_v = DType::kF32, .rope = rope_of(golden)});
+    ASSERT_TRUE(model.ok()) << model.error().message;
     const std::pair<Rows, const char*> divisions[] = {
         {Rows::kPrefill, "prefill"},
         {Rows::kDecode, "decode"},

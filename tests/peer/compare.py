@@ -4,7 +4,9 @@
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
   compare.py families --chimere PROGRAM --writer WRITE_TINY_MODEL [--seeds 3] [--tokens 150] [--folder TMP]
+  compare.py adapters --chimere PROGRAM --writer WRITE_TINY_MODEL --adapter-writer WRITE_TINY_ADAPTER [--seeds 3] [--folder TMP]
   compare.py embeddings --chimere PROGRAM [--model EMBEDDER] [--folder TMP]
+  compare.py encoders --chimere PROGRAM --writer WRITE_TINY_MODEL [--seeds 3] [--folder TMP]
 
 `logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
 prints mean Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
@@ -20,7 +22,12 @@ order of f32 sums alone does once activations are rounded. No other program can 
 `families` does the same for small files with f32 weights of the architectures of tests/support/family_model.h. Chimère may be as far from
 llama.cpp as llama.cpp is from itself, token by token, or 1e-6.
 
+`adapters` does it with two random LoRA adapters of different ranks and scales, which change every matrix of the file.
+
 `embeddings` compares the vectors of texts with fresh synthetic embedding models, and with EMBEDDER: 1 - cosine.
+
+`encoders` compares those of small files with f32 weights of BERT and its relatives, and the scores of rerankers. llama.cpp computes GELU in its
+tanh form from a table of f16 numbers where these models have the exact one; the limits allow for it.
 """
 import argparse
 import math
@@ -53,9 +60,9 @@ def divergence(p, q):
     return sum(math.exp(a) * (a - b) for a, b in zip(p, q))
 
 
-def our_logits(program, model, tokens, vocabulary):
+def our_logits(program, model, tokens, vocabulary, *flags):
     document = chimere(program, "eval", "logits", "-m", model, "--tokens", ",".join(map(str, tokens)), "--all",
-                       "--top", vocabulary, "--cache-k", "f32", "--cache-v", "f32")
+                       "--top", vocabulary, "--cache-k", "f32", "--cache-v", "f32", *flags)
     positions = []
     for position in document["positions"]:
         values = [None] * vocabulary
@@ -241,8 +248,49 @@ def embeddings(args):
     return ok
 
 
+# 1 - cosine of a vector; difference of a score from 0 to 1.
+ENCODERS = {"nomic-bert": 1e-6, "bert": 1e-4, "jina-bert-v2": 1e-4, "modern-bert": 1e-4}
+RERANKERS = {"bert-rank": 5e-3, "modern-bert-rank": 5e-3}
+
+
+def encoder_words(draw, longest):
+    words = ["the", "moth", "lamp", "list", "file", "what", "is", "a", "b", "xyz", "q", "lamps"]
+    return " ".join(draw.choice(words) for _ in range(draw.randint(1, longest)))
+
+
+def encoders(args):
+    print(f"seed {args.seed}")
+    draw = random.Random(args.seed)
+    ok = True
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("encoders.mjs") as peer:
+        for arch, limit in (ENCODERS | RERANKERS).items():
+            for _ in range(args.seeds):
+                seed = draw.randrange(1 << 30)
+                model = pathlib.Path(folder) / f"{arch}-{seed}.gguf"
+                subprocess.run([args.writer, model, arch, str(seed)], check=True)
+                texts = [encoder_words(draw, longest) for longest in (1, 3, 10, 40, 120, 120)]
+                if arch in RERANKERS:
+                    theirs = peer.ask({"model": str(model), "query": texts[1], "documents": texts})["scores"]
+                    document = chimere(args.chimere, "rerank", "-m", model, "--", texts[1], *texts)
+                    ours = [r["relevance_score"] for r in sorted(document["results"], key=lambda r: r["index"])]
+                    worst = max(abs(a - b) for a, b in zip(theirs, ours, strict=True))
+                else:
+                    vectors = chimere(args.chimere, "embed", "-m", model, "--", *texts)["embeddings"]
+                    worst = 0
+                    for text, vector in zip(texts, vectors, strict=True):
+                        other = peer.ask({"model": str(model), "text": text})["vector"]
+                        norms = math.sqrt(sum(x * x for x in other) * sum(x * x for x in vector))
+                        worst = max(worst, 1 - sum(x * y for x, y in zip(other, vector, strict=True)) / norms)
+                ok &= worst <= limit
+                print(f"{arch:18} {len(texts)} texts, worst {worst:9.1e} (at most {limit:.0e}) seed {seed}  "
+                      f"{'ok' if worst <= limit else 'FAILED'}", flush=True)
+    return ok
+
+
+# Dense, experts, recurrent layers with experts and without.
+ADAPTED = ["llama", "qwen2", "qwen2moe", "granitehybrid", "nemotron_h_moe", "falcon-h1", "lfm2", "gpt-oss"]
 FAMILIES = ("llama", "qwen2", "qwen2moe", "granite", "granitemoe", "granitehybrid", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe", "falcon-h1",
-            "jamba", "lfm2", "lfm2moe")
+            "jamba", "lfm2", "lfm2moe", "gpt-oss")
 
 
 def families(args):
@@ -269,12 +317,44 @@ def families(args):
     return ok
 
 
+def adapters(args):
+    print(f"seed {args.seed}\n{'architecture':16} {'KL(l.c||us)':>12} {'itself':>9} {'KL(base||l.c)':>14} {'same top':>9}")
+    draw = random.Random(args.seed)
+    ok = True
+    # One thread: those of llama.cpp spin at each of the many small operations of adapters.
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("logits.mjs", 1) as peer:
+        for arch in args.architectures.split(",") if args.architectures else ADAPTED:
+            for _ in range(args.seeds):
+                seed = draw.randrange(1 << 30)
+                model = pathlib.Path(folder) / f"{arch}-{seed}.gguf"
+                subprocess.run([args.writer, model, arch, str(seed)], check=True)
+                lora = []
+                for scale, rank in ((1, 4), (0.5, 19)):
+                    path = pathlib.Path(folder) / f"{arch}-{seed}-{rank}.gguf"
+                    subprocess.run([args.adapter_writer, model, path, str(seed + rank), str(rank)], check=True)
+                    lora.append({"filePath": str(path), "scale": scale})
+                job = {"model": str(model), "tokens": [draw.randrange(96) for _ in range(args.tokens)], "kv": "F32"}
+                base = peer.ask(job)["positions"]
+                theirs = peer.ask({**job, "lora": lora})["positions"]
+                itself = mean_divergence(theirs, peer.ask({**job, "lora": lora, "one_by_one": True})["positions"])
+                ours = our_logits(args.chimere, model, job["tokens"], len(theirs[0]),
+                                  "--lora", ",".join(f"{a['filePath']}={a['scale']}" for a in lora))
+                between, effect = mean_divergence(theirs, ours), mean_divergence(base, theirs)
+                agree = sum(p.index(max(p)) == q.index(max(q)) for p, q in zip(theirs, ours))
+                good = abs(between) <= max(F32_LIMIT, 2 * itself) and effect > 1e-3
+                ok &= good
+                print(f"{arch:16} {between:12.2e} {itself:9.1e} {effect:14.2e} {agree:5}/{args.tokens} seed {seed}  {'ok' if good else 'FAILED'}",
+                      flush=True)
+    return ok
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["logits", "tokens", "embeddings", "families"])
+    parser.add_argument("what", choices=["logits", "tokens", "embeddings", "encoders", "families", "adapters"])
     parser.add_argument("--chimere", required=True)
     parser.add_argument("--model")
     parser.add_argument("--writer", help="the program write_tiny_model")
+    parser.add_argument("--adapter-writer", help="the program write_tiny_adapter")
     parser.add_argument("--architectures", help="of families, separated by commas: only these")
     parser.add_argument("--decoder", help="the program decode_weights")
     parser.add_argument("--seeds", type=int, default=5)
@@ -283,7 +363,8 @@ def main():
     parser.add_argument("--seed", type=int, default=fresh_seed(), help="of the random choices; fresh unless given")
     parser.add_argument("--folder", help="for the synthetic files")
     args = parser.parse_args()
-    return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings, "families": families}[args.what](args) else 1
+    return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings, "encoders": encoders, "families": families,
+                 "adapters": adapters}[args.what](args) else 1
 
 
 if __name__ == "__main__":

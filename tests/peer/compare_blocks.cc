@@ -2,7 +2,7 @@
 // Random blocks of every format go through its decoders (dequantize_row_*()) and through ours. Any
 // bytes are a block, so all scales occur, infinities and NaNs included; results must be the same
 // bits, except that a NaN is a NaN. Normally distributed weights go through its encoders
-// (ggml_quantize_chunk()) and ours, whose error must not be larger.
+// (ggml_quantize_chunk()) and ours, whose error must not be larger, with and without importance.
 #include <dlfcn.h>
 
 #include <bit>
@@ -26,11 +26,11 @@ using Decode = void (*)(const void* blocks, float* values, int64_t n);
 using Encode = size_t (*)(int type, const float* values, void* blocks, int64_t start, int64_t rows,
                           int64_t columns, const float* importance);
 
-constexpr DType kTypes[] = {DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,
-                            DType::kQ8_0,    DType::kQ2_K,   DType::kQ3_K,   DType::kQ4_K,
-                            DType::kQ5_K,    DType::kQ6_K,   DType::kIQ1_S,  DType::kIQ1_M,
-                            DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,  DType::kIQ3_XXS,
-                            DType::kIQ3_S,   DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+constexpr DType kTypes[] = {
+    DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,  DType::kQ5_1,    DType::kQ8_0,  DType::kQ2_K,
+    DType::kQ3_K,    DType::kQ4_K,   DType::kQ5_K,  DType::kQ6_K,    DType::kIQ1_S, DType::kIQ1_M,
+    DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL,
+    DType::kIQ4_XS,  DType::kMXFP4,  DType::kTQ1_0, DType::kTQ2_0};
 
 bool same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
@@ -61,34 +61,44 @@ bool compare(DType type, Decode theirs, int64_t count, std::mt19937_64& random) 
   return 10 * numbers > 9 * want.size();
 }
 
-double error(DType type, const void* blocks, const std::vector<float>& x) {
+double error(DType type, const void* blocks, const std::vector<float>& x,
+             const std::vector<float>& importance) {
   std::vector<float> y(x.size());
   chimere::quant::decode(type, blocks, y.data(), static_cast<int64_t>(x.size()));
   double squares = 0;
   double error_squares = 0;
   for (size_t i = 0; i < x.size(); ++i) {
+    const double w = double{importance[i % importance.size()]};
     const double difference = double{x[i]} - double{y[i]};
-    squares += double{x[i]} * double{x[i]};
-    error_squares += difference * difference;
+    squares += w * double{x[i]} * double{x[i]};
+    error_squares += w * difference * difference;
   }
   return std::sqrt(error_squares / squares);
 }
 
-/// True if our encoder's relative error is at most theirs.
-bool compare_encoders(DType type, Encode theirs, std::mt19937_64& random) {
+/// True if our encoder's relative error is at most theirs. `importance`: of each column.
+bool compare_encoders(DType type, Encode theirs, const std::vector<float>& importance,
+                      std::mt19937_64& random) {
   constexpr int64_t kRows = 64;
-  constexpr int64_t kColumns = 1024;
+  const auto columns = static_cast<int64_t>(importance.size());
   std::normal_distribution<float> normal(0, 0.02F);
-  std::vector<float> x(static_cast<size_t>(kRows * kColumns));
+  std::vector<float> x(static_cast<size_t>(kRows * columns));
   for (float& v : x) v = normal(random);
-  const auto bytes = static_cast<size_t>(kRows * chimere::row_bytes(type, kColumns));
-  std::vector<uint64_t> blocks(bytes / 8 + 1);
-  theirs(static_cast<int>(type), x.data(), blocks.data(), 0, kRows, kColumns, nullptr);
-  const double their_error = error(type, blocks.data(), x);
-  const chimere::Status status =
-      chimere::quant::encode(type, x.data(), blocks.data(), kRows * kColumns);
-  const double our_error = error(type, blocks.data(), x);
-  const bool ok = status.ok() && our_error <= their_error;
+  const auto row_bytes = static_cast<size_t>(chimere::row_bytes(type, columns));
+  std::vector<uint64_t> blocks(static_cast<size_t>(kRows) * row_bytes / 8 + 1);
+  theirs(static_cast<int>(type), x.data(), blocks.data(), 0, kRows, columns, importance.data());
+  const double their_error = error(type, blocks.data(), x, importance);
+  bool ok = true;
+  for (int64_t r = 0; r < kRows; ++r) {
+    ok = chimere::quant::encode(
+             type, x.data() + r * columns,
+             reinterpret_cast<uint8_t*>(blocks.data()) + static_cast<size_t>(r) * row_bytes,
+             columns, importance.data())
+             .ok() &&
+         ok;
+  }
+  const double our_error = error(type, blocks.data(), x, importance);
+  ok = ok && our_error <= their_error;
   std::printf("%-8s encoding error %.5f, llama.cpp's %.5f%s\n",
               std::string(chimere::dtype_name(type)).c_str(), our_error, their_error,
               ok ? "" : "  FAILED");
@@ -126,8 +136,19 @@ int main(int argc, char** argv) {
     std::puts("llama.cpp's library lacks ggml_quantize_chunk");
     return 1;
   }
-  for (const DType type : kTypes) {
-    if (chimere::quant::can_encode(type)) ok = compare_encoders(type, encode, random) && ok;
+  // The second time with importance as uneven as that of a trained model's inputs.
+  constexpr size_t kColumns = 1024;
+  std::lognormal_distribution<float> uneven(0, 1);
+  for (const bool alike : {true, false}) {
+    std::printf("importance: %s\n", alike ? "all alike" : "log-normal");
+    std::vector<float> importance(kColumns, 1.0F);
+    if (!alike) {
+      for (float& w : importance) w = uneven(random);
+    }
+    for (const DType type : kTypes) {
+      if (!chimere::quant::can_encode(type)) continue;
+      ok = compare_encoders(type, encode, importance, random) && ok;
+    }
   }
   return ok ? 0 : 1;
 }

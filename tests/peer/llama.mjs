@@ -19,11 +19,11 @@ export async function openModel(llama, path) {
     return await llama.loadModel({modelPath: path, gpuLayers: 0});
 }
 
-/** kv: "F32" or "F16". Flash attention changes the order of sums, and is off unless asked for. */
-export async function openContext(model, {size, kv, flash = false, threads}) {
+/** kv: "F32" or "F16". lora: [{filePath, scale}] or nothing. Flash attention changes the order of sums, and is off unless asked for. */
+export async function openContext(model, {size, kv, flash = false, threads, lora}) {
     return await model.createContext({
         contextSize: size, batchSize: size, sequences: 1, flashAttention: flash, threads,
-        experimentalKvCacheKeyType: kv, experimentalKvCacheValueType: kv, performanceTracking: true
+        lora: lora && {adapters: lora}, experimentalKvCacheKeyType: kv, experimentalKvCacheValueType: kv, performanceTracking: true
     });
 }
 

@@ -1,5 +1,6 @@
 // Next-token log-probabilities from llama.cpp.
-//   node logits.mjs < jobs.jsonl     job: {"model": path, "tokens": [id..], "kv": "F32"|"F16", "one_by_one": bool}
+//   node logits.mjs [THREADS] < jobs.jsonl     job: {"model": path, "tokens": [id..], "kv": "F32"|"F16", "one_by_one": bool,
+//                                          "lora": [{"filePath": path, "scale": number}..] or nothing}
 // Prints one line per job: {"positions": [[log-probability of id 0, of id 1, ..] of the token after each token]}.
 // one_by_one runs single tokens, like decoding; otherwise the whole list is one batch, like a prompt.
 import readline from "node:readline";
@@ -18,7 +19,8 @@ function logProbabilities(logits) {
     return Array.from(values, (value) => Number((value - logSum).toPrecision(9)));
 }
 
-const llama = await openLlama(2);
+const threads = Number(process.argv[2] ?? 2);
+const llama = await openLlama(threads);
 const models = new Map();
 for await (const line of readline.createInterface({input: process.stdin})) {
     const job = JSON.parse(line);
@@ -28,7 +30,7 @@ for await (const line of readline.createInterface({input: process.stdin})) {
         models.set(job.model, await openModel(llama, job.model));
     }
     const context = await openContext(models.get(job.model),
-        {size: Math.max(256, job.tokens.length + 8), kv: job.kv ?? "F32", threads: 2});
+        {size: Math.max(256, job.tokens.length + 8), kv: job.kv ?? "F32", threads, lora: job.lora});
     const sequence = context.getSequence();
     const items = job.tokens.map((token) => [token, {generateNext: {logits: true, options: {temperature: 0}}}]);
     const positions = [];

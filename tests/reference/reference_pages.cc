@@ -209,6 +209,9 @@ std::string metrics_table() {
     for (const std::string_view label : info.labels) {
       if (!label.empty()) labels += (labels.empty() ? "" : ", ") + code(label);
     }
+    if (info.of != chimere::serving::MetricInfo::Of::kServer) {
+      labels += (labels.empty() ? "" : ", ") + code("model");
+    }
     out += row({code(info.name), kTypes.at(static_cast<size_t>(info.type)), labels,
                 std::string(info.help)});
   }

@@ -9,6 +9,7 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "support/family_model.h"
 #include "support/synthetic_model.h"
+#include "support/tiny_adapter.h"
 
 namespace chimere::fuzz {
 namespace {
@@ -29,11 +30,13 @@ void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
+constexpr const char* kFirst[] = {"qwen35moe", "qwen3moe",  "qwen35",
+                                  "qwen3",     "qwen3next", test::kSynthetic};
+
 /// Three models in five are of the first architectures, of which every second one has MTP heads,
-/// the others of the other families.
+/// the others of the other families. Two rounds of five have each of the former, as many rounds as
+/// half the families each of the latter.
 std::string choose_architecture(uint64_t seed, uint64_t number) {
-  constexpr const char* kFirst[] = {"qwen35moe", "qwen3moe",  "qwen35",
-                                    "qwen3",     "qwen3next", test::kSynthetic};
   constexpr uint64_t kRound = 5;
   const uint64_t in_round = number % kRound;
   if (in_round % 2 == 0) {
@@ -63,6 +66,10 @@ void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.n_k_heads = pick(rng, {1, 2});
   m.n_v_heads = m.n_k_heads * pick(rng, {1, 2, 3});
   m.state_dim = pick(rng, {16, 32, 64});
+  const bool mamba2 = m.architecture == "mamba2" || m.architecture == "granitehybrid" ||
+                      m.architecture == "falcon-h1" || m.architecture == "zamba2" ||
+                      m.architecture.starts_with("nemotron");
+  if (mamba2 && m.state_dim == 64) m.state_dim = 128;  // GPUs multiply chunks on tensor cores
   m.n_experts = pick(rng, {3, 4, 6});
   m.n_used = pick(rng, {2, 3});
   m.tied_head = pick(rng, {false, false, true});
@@ -72,6 +79,13 @@ void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.fused_in = m.architecture == "qwen3next" && pick(rng, {false, true});
   m.qkv_bias = m.architecture == "llama" && pick(rng, {false, true});
   m.rope_freqs = m.architecture == "llama" && pick(rng, {false, true});
+  if (m.architecture == "llama") {
+    m.window = pick(rng, {0, 0, 30, 100});
+    m.all_biases = pick(rng, {false, true});
+    m.llama_experts = pick(rng, {false, false, true});
+    m.separate_experts = m.llama_experts && pick(rng, {false, true});
+  }
+  if (m.architecture == "gpt-oss") m.window = pick(rng, {5, 30, 64, 100});
   if (m.architecture.starts_with("nemotron")) m.n_layers = 3;  // one of each kind
   // The smallest shapes of whole blocks, for speed.
   const int stream =
@@ -110,7 +124,41 @@ Status load_oracle(FleetModel::Instance& instance, const gguf::Reader& file,
   return {};
 }
 
+/// Gives every instance the same adapters, which change what all of them can change.
+Status add_adapters(FleetModel& m, uint64_t seed) {
+  const bool experts = m.with_threads[0].ops->adapts_experts();
+  std::vector<model::AdapterTarget> targets;
+  for (const model::AdapterTarget& t : m.solo.model->adapter_targets()) {
+    if (experts || !t.in_experts) targets.push_back(t);
+  }
+  for (int i = 0; i < kAdapters; ++i) {
+    const test::TinyAdapter shape = {.seed = seed + static_cast<uint64_t>(i),
+                                     .rank = 1 + 4 * i,
+                                     .size = 0.3F,
+                                     .type = i == 1 ? DType::kF16 : DType::kF32};
+    CHIMERE_TRY(const gguf::Writer writer,
+                test::make_tiny_adapter(shape, m.solo.model->architecture(), targets));
+    const std::vector<uint8_t> bytes = writer.bytes();
+    CHIMERE_TRY(const auto file, gguf::Reader::from_bytes(bytes.data(), bytes.size()));
+    for (FleetModel::Instance* instance :
+         {&m.with_threads[0], &m.with_threads[1], &m.solo, &m.oracle}) {
+      model::Model& model = *instance->model;
+      CHIMERE_TRY(model::Adapter adapter,
+                  model::read_adapter(*file, model.architecture(), model.adapter_targets()));
+      CHIMERE_TRY(const int32_t number, model.add_adapter(std::move(adapter)));
+      if (number != i) return invalid_argument("the adapters have other numbers");
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::string> fleet_architectures() {
+  std::vector<std::string> all(std::begin(kFirst), std::end(kFirst));
+  all.insert(all.end(), std::begin(test::kFamilies), std::end(test::kFamilies));
+  return all;
+}
 
 Result<FleetModel> load_fleet_model(
     uint64_t seed, uint64_t number,
@@ -146,6 +194,7 @@ Result<FleetModel> load_fleet_model(
 
   FleetModel m;
   m.name = describe(shape, tight);
+  m.architecture = shape.architecture;
   CHIMERE_TRY(const gguf::Writer writer, test::make_any_model(shape));
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
@@ -161,6 +210,7 @@ Result<FleetModel> load_fleet_model(
   CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, places));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
   CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));
+  CHIMERE_CHECK_OK(add_adapters(m, seed + number));
   return m;
 }
 

@@ -21,6 +21,7 @@ namespace chimere::fuzz {
 /// devices), for solo runs, and with the scalar oracle.
 struct FleetModel {
   std::string name;
+  std::string architecture;
   std::vector<uint8_t> bytes;
   std::unique_ptr<gguf::Reader> file;
   struct Instance {
@@ -36,6 +37,11 @@ struct FleetModel {
 };
 
 inline constexpr int kVocabulary = 64;
+/// Random adapters that every instance of a model has, under the numbers from 0 on.
+inline constexpr int kAdapters = 3;
+
+/// The architectures of the models, each once.
+std::vector<std::string> fleet_architectures();
 
 /// Model `number` of a run: a tiny one whose architecture, formats, cache types, shape and weights
 /// follow from `seed` and the number. On the CPU, or on one or two devices.

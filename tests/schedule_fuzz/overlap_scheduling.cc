@@ -59,6 +59,7 @@ void World::overlap_scheduling() {
     r.request.tokens.assign(request.tokens.begin(),
                             request.tokens.begin() + static_cast<std::ptrdiff_t>(r.first) + 1);
     r.request.chunks = request.chunks;
+    r.request.adapters = request.adapters;
     r.request.prompt = request.prompt;
     r.sampling.temperature = chance(30) ? 0.0F : 0.1F * static_cast<float>(1 + below(20));
     r.sampling.top_k = 1 + static_cast<int32_t>(below(40));
@@ -77,6 +78,7 @@ void World::overlap_scheduling() {
       Runner& r = runners[i];
       model::SequenceRows& rows = plan.sequences.emplace_back();
       rows.state = r.state.get();
+      rows.adapters = r.request.adapters;
       if (const int32_t chunk = r.next_chunk(); chunk > 0) {
         const auto begin = r.request.tokens.begin() + r.state->position();
         rows.row_class = model::RowClass::kPrefill;

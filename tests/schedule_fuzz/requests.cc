@@ -31,6 +31,10 @@ std::vector<Request> make_requests(std::mt19937& rng, int pairs) {
     a.chunks =
         model::chunk_sizes(std::span(a.tokens).first(static_cast<size_t>(a.prompt)), kMessageStart);
     a.shared = a.prompt + below(rng, static_cast<uint32_t>(generation));
+    for (int32_t adapter = 0; adapter < kAdapters; ++adapter) {
+      if (below(rng, 4) == 0)
+        a.adapters.push_back({adapter, 0.5F * static_cast<float>(1 + below(rng, 3))});
+    }
     Request b = a;
     for (auto t = static_cast<size_t>(b.shared); t < b.tokens.size(); ++t) {
       b.tokens[t] = below(rng, kVocabulary);
@@ -39,6 +43,14 @@ std::vector<Request> make_requests(std::mt19937& rng, int pairs) {
     all.push_back(std::move(b));
   }
   return all;
+}
+
+std::string cache_scope(const Request& request) {
+  std::string scope;
+  for (const auto& [adapter, scale] : request.adapters) {
+    scope += std::to_string(adapter) + "*" + std::to_string(scale) + " ";
+  }
+  return scope;
 }
 
 Result<std::vector<float>> run_solo(model::Model& model, const Request& request) {
@@ -50,6 +62,7 @@ Result<std::vector<float>> run_solo(model::Model& model, const Request& request)
     const bool chunk = sequence->position() < request.prompt;
     model::SequenceRows rows;
     rows.state = sequence.get();
+    rows.adapters = request.adapters;
     rows.row_class = chunk ? model::RowClass::kPrefill : model::RowClass::kDecode;
     const auto begin = request.tokens.begin() + sequence->position();
     rows.tokens.assign(begin, begin + size);

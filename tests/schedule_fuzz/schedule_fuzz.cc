@@ -2,7 +2,8 @@
 // cancellations, evictions, restores, chains of drafts of different lengths, verifications with
 // rejected rows, hits in a prefix cache of three tiers that is closed and opened again) run on tiny
 // models of every architecture, weight format and cache type, with one and two threads. Every
-// requested row of logits must equal the request's solo run bit for bit.
+// requested row of logits must equal the request's solo run bit for bit. Some schedules are
+// generations of the engine under constraints (constrained.h), on the same models.
 //
 //   schedule_fuzz [--schedules N] [--only I] [--device emulator|GPU]
 //                 [--cuda-profile=NAME]
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
+#include "constrained.h"
 #include "fleet.h"
 #include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/emulator/device.h"
@@ -41,6 +44,10 @@ namespace {
 // uses five models.
 constexpr int64_t kSchedulesPerModel = 40;
 constexpr int kRequestPairs = 10;
+/// From this number on, a run is a long one.
+constexpr int64_t kLong = 2000;
+/// One schedule in so many runs constrained generations as well.
+constexpr int64_t kConstrainedEach = 4;
 /// Exit status that ctest takes for "skipped".
 constexpr int kSkipped = 77;
 
@@ -105,7 +112,7 @@ bool oracle_agrees(FleetModel& m, const std::vector<Request>& requests) {
   return false;
 }
 
-void print(const Counts& c) {
+void print(const Counts& c, const ConstrainedCounts& constrained) {
   auto line = [](const char* what, int64_t n) {
     std::printf("  %-18s %lld\n", what, static_cast<long long>(n));
   };
@@ -131,6 +138,7 @@ void print(const Counts& c) {
   line("cancellations", c.cancellations);
   line("refusals", c.refusals);
   line("states cached", c.cached);
+  line("  with adapters", c.adapted);
   for (const auto tier : {engine::CacheTier::kDevice, engine::CacheTier::kMemory,
                           engine::CacheTier::kDisk, engine::CacheTier::kNone}) {
     const std::string name = std::string("cache: ") + engine::cache_tier_name(tier);
@@ -138,17 +146,26 @@ void print(const Counts& c) {
   }
   line("forced evictions", c.forced_evictions);
   line("cache starts", c.cache_starts);
+  line("constrained", constrained.generations);
+  line("  complete", constrained.complete);
+  line("  with a budget", constrained.with_budget);
+  line("  tokens drafted", constrained.drafted);
+  line("  from the cache", constrained.from_cache);
 }
 
 /// Whether every kind of event happened often enough to be tested. Events of one schedule in a
 /// hundred are required of long runs only.
-bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
-  constexpr int64_t kLong = 2000;
+bool complete(const Counts& c, const ConstrainedCounts& constrained, bool on_gpu,
+              int64_t schedules) {
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
                     c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0;
   if (schedules >= kLong && !rare) return false;
   const bool few_on_gpu = on_gpu && schedules < 100;
   if (on_gpu && !few_on_gpu && c.async_rows == 0) return false;
+  if (constrained.complete == 0 || constrained.with_budget == 0 || constrained.drafted == 0 ||
+      constrained.from_cache == 0) {
+    return false;
+  }
   if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
   if (c.drafted_blocks == 0 || (schedules >= kLong && c.non_causal_blocks == 0)) return false;
   return (few_on_gpu || c.interleaved > 0) && c.rows_checked > c.top_rows_checked &&
@@ -156,7 +173,18 @@ bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
          c.masks_checked > 0 && c.completions > 0 && c.forks > 0 && c.restores > 0 &&
          c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 && c.cancellations > 0 &&
          c.refusals > 0 && c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 &&
-         c.forced_evictions > 0 && c.cache_starts > 0;
+         c.adapted > 0 && c.forced_evictions > 0 && c.cache_starts > 0;
+}
+
+/// Whether a long run had models of every architecture.
+bool has_every_architecture(const std::map<std::string, int>& models) {
+  bool all = true;
+  for (const std::string& name : fleet_architectures()) {
+    if (models.contains(name)) continue;
+    std::fprintf(stderr, "no model of the architecture %s\n", name.c_str());
+    all = false;
+  }
+  return all;
 }
 
 /// The prefix cache's temporary folder, removed at exit.
@@ -180,13 +208,17 @@ class Folder {
 
 /// Runs schedule `i` on its model.
 bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<Request>& requests,
-                  Counts& counts, const Folder& folder) {
+                  Counts& counts, ConstrainedCounts& constrained, const Folder& folder) {
   const int threads = 1 + static_cast<int>(i % 2);
   std::mt19937 rng = generator(options, "schedule", i);
   folder.clear();
   World world(*m.with_threads[threads - 1].model, *m.solo.model, requests,
               static_cast<uint32_t>(rng()), counts, folder.path());
-  const std::optional<std::string> failure = world.run();
+  std::optional<std::string> failure = world.run();
+  if (!failure && (i / 2) % kConstrainedEach == 0) {
+    failure = constrained_generations(*m.with_threads[threads - 1].model, *m.solo.model,
+                                      static_cast<uint32_t>(rng()), constrained);
+  }
   if (failure) std::fprintf(stderr, "%d threads: %s\n", threads, failure->c_str());
   return !failure;
 }
@@ -216,6 +248,8 @@ int run(const Options& options) {
     return kSkipped;
   }
   Counts counts;
+  std::map<std::string, int> models;  // by architecture
+  ConstrainedCounts constrained;
   std::unique_ptr<FleetModel> m;
   std::vector<Request> requests;
   int64_t loaded = -1;
@@ -234,20 +268,23 @@ int run(const Options& options) {
       }
       m = std::make_unique<FleetModel>(std::move(model).value());
       loaded = number;
+      ++models[m->architecture];
       std::mt19937 rng = generator(options, "requests", number);
       requests = make_requests(rng, kRequestPairs);
       // Prefill rows of a device have other bits than the CPU's.
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
-    if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
+    if (!ok || !run_schedule(options, i, *m, requests, counts, constrained, folder)) {
       std::fprintf(stderr, "%s\nreplay: TEST_SEED=%u schedule_fuzz --only %lld\n", m->name.c_str(),
                    options.seed, static_cast<long long>(i));
       return 1;
     }
   }
-  print(counts);
+  print(counts, constrained);
+  for (const auto& [name, count] : models) std::printf("  %-18s %d models\n", name.c_str(), count);
+  if (options.schedules >= kLong && !options.only && !has_every_architecture(models)) return 1;
   if (options.schedules >= 200 && !options.only &&
-      !complete(counts, !devices->empty(), static_cast<int64_t>(options.schedules))) {
+      !complete(counts, constrained, !devices->empty(), static_cast<int64_t>(options.schedules))) {
     std::fprintf(stderr, "some events never happened; the run does not cover them\n");
     return 1;
   }

@@ -67,7 +67,9 @@ std::optional<std::string> World::run() {
   jobs_.clear();
   cache_.reset();
   const state::StateStore& states = model_.states();
-  if (states.pages_in_use() + states.slots_in_use() + states.pending_rows_in_use() != 0) {
+  if (states.pages_in_use() + states.window_pages_in_use() + states.slots_in_use() +
+          states.pending_rows_in_use() !=
+      0) {
     fail(std::to_string(states.pages_in_use()) + " pages, " +
          std::to_string(states.slots_in_use()) + " slots and " +
          std::to_string(states.pending_rows_in_use()) +
@@ -211,6 +213,7 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
   const Request& request = request_of(jobs_[job]);
   model::SequenceRows rows;
   rows.state = jobs_[job].state.get();
+  rows.adapters = request.adapters;
   part.job = job;
   part.first = rows.state->position();
   if (part.first < request.prompt) {
@@ -496,9 +499,11 @@ void World::remember(const Job& job) {
   for (const int32_t size : request.chunks) {
     end += size;
     if (end != position) continue;
-    cache_->keep("", std::span(request.tokens).first(static_cast<size_t>(position)),
+    cache_->keep(cache_scope(request),
+                 std::span(request.tokens).first(static_cast<size_t>(position)),
                  job.state->checkpoint(), {});
     ++counts_.cached;
+    counts_.adapted += request.adapters.empty() ? 0 : 1;
   }
 }
 
@@ -510,11 +515,11 @@ void World::recall(Job& job) {
   for (const int32_t size : request.chunks) ends.push_back(end += size);
   const auto prompt = std::span(request.tokens).first(static_cast<size_t>(request.prompt));
   engine::PrefixCache::Search search;
-  engine::PrefixCache::Found found = cache_->find("", prompt, ends, &search);
+  engine::PrefixCache::Found found = cache_->find(cache_scope(request), prompt, ends, &search);
   while (found.loading) {
     cache_->wait();
     cache_->poll();
-    found = cache_->find("", prompt, ends, &search);
+    found = cache_->find(cache_scope(request), prompt, ends, &search);
   }
   const engine::CacheTier tier =
       search.loads > 0 && found.state ? engine::CacheTier::kDisk : found.tier;

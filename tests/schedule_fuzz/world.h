@@ -41,6 +41,7 @@ struct Counts {
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
   int64_t cached = 0;            ///< states given to the prefix cache
+  int64_t adapted = 0;           ///< of those, of requests with adapters
   int64_t hits[5] = {};          ///< requests that continued from a state, by engine::CacheTier
   int64_t interleaved = 0;       ///< decode steps interleaved with a prefill
   int64_t forced_evictions = 0;  ///< states evicted for requests

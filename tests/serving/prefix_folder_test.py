@@ -53,7 +53,7 @@ class PrefixFolder(unittest.TestCase):
             server = self.serve(*flags)
             self.assertEqual(server.close(), 0)
             self.assertNotIn("prompts", server.log())
-            self.assertFalse(self.state.exists())
+            self.assertFalse((self.state / "prefix").exists())
 
     def test_a_folder_that_cannot_be_written_means_memory_alone(self):
         for kind in ("file", "loop"):

@@ -18,7 +18,7 @@ def environment(home):
 
 
 class Server:
-    """Runs until close(); its log is in `log`."""
+    """Runs until close(); its log is in `log`. model: of -m; "" leaves it out."""
 
     def __init__(self, program, model, *flags, **settings):
         self.folder = tempfile.TemporaryDirectory()
@@ -28,7 +28,7 @@ class Server:
             flags += ["--" + name.replace("_", "-"), str(value)]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [program, "serve", "--json", "--port", "0", "-m", model, *flags],
+                [program, "serve", "--json", "--port", "0", *(["-m", model] if model else []), *flags],
                 stdout=subprocess.PIPE, stderr=log, env=environment(self.folder.name))
         line = self.process.stdout.readline()
         if not line:
@@ -81,6 +81,10 @@ class Server:
         assert status == expect, (status, data)
         return data
 
+    def models(self):
+        """The entries of /v1/models that are models, without the names of the orchestrator."""
+        return [m for m in self.get("/v1/models")["data"] if not m["id"].startswith("odo")]
+
     def error(self, path, body, expect=400, headers=None):
         return self.post(path, body, expect, headers)["error"]
 
@@ -99,11 +103,18 @@ class Server:
         assert events.pop() == "data: [DONE]", text[-200:]
         return [json.loads(e.removeprefix("data: ")) for e in events]
 
-    def metrics(self, **headers):
-        """Values by name and labels, as in the text format."""
+    def metrics(self, model=None, **headers):
+        """Values by name and labels, as in the text format; those of a model without the label `model`.
+        model: default, the server's default one."""
         text = self.get("/metrics", **headers).decode()
-        return {name: float(value) for name, value in
-                (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))}
+        label = f'model="{model or self.model}"'
+        values = {}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                name = name.replace("{" + label + ",", "{").replace("{" + label + "}", "").replace("," + label, "")
+                values[name] = float(value)
+        return values
 
     def warmups(self):
         """Prefix-cache warm-ups that have ended; None while one waits or is being computed."""

@@ -33,6 +33,7 @@ class FamilyMaker : private RandomTensors {
       for (float& f : factors) f = 1 + 7 * uniform();
       vector("rope_freqs.weight", factors);
     }
+    for (int i = 0; is("zamba2") && i < zamba_blocks(); ++i) write_shared_block(i);
     for (int i = 0; i < m_.n_layers; ++i) write_block(i);
     return finish();
   }
@@ -44,6 +45,7 @@ class FamilyMaker : private RandomTensors {
 
   bool is(std::string_view name) const { return arch_ == name; }
   bool lfm2() const { return arch_.starts_with("lfm2"); }
+  bool gpt_oss() const { return is("gpt-oss"); }
   bool granite() const { return arch_.starts_with("granite"); }
   bool nemotron() const { return arch_.starts_with("nemotron"); }
   bool has_shared_expert() const { return is("nemotron_h_moe") || granite() || is("qwen2moe"); }
@@ -53,6 +55,7 @@ class FamilyMaker : private RandomTensors {
     if (is("mamba")) return Mixer::kMamba;
     if (is("mamba2")) return Mixer::kMamba2;
     if (is("falcon-h1")) return Mixer::kAttentionAndMamba2;
+    if (is("zamba2")) return attends(i) ? Mixer::kAttentionAndMamba2 : Mixer::kMamba2;
     if (nemotron()) {
       return i % 3 == 0 ? Mixer::kMamba2 : i % 3 == 1 ? Mixer::kNone : Mixer::kAttention;
     }
@@ -62,13 +65,14 @@ class FamilyMaker : private RandomTensors {
     return Mixer::kAttention;
   }
   Network network(int i) const {
-    if (arch_.starts_with("mamba")) return Network::kNone;
+    if (arch_.starts_with("mamba") || is("zamba2")) return Network::kNone;
     if (nemotron() && i % 3 != 1) return Network::kNone;
     if (is("nemotron_h_moe") || is("granitemoe") || is("granitehybrid") || is("qwen2moe")) {
       return Network::kExperts;
     }
     if (is("jamba")) return i % 2 == 1 ? Network::kExperts : Network::kDense;
     if (is("lfm2moe")) return i > 0 ? Network::kExperts : Network::kDense;
+    if (is("gpt-oss") || m_.llama_experts) return Network::kExperts;
     return Network::kDense;
   }
   bool has_experts() const {
@@ -81,6 +85,9 @@ class FamilyMaker : private RandomTensors {
     return mixer(i) == Mixer::kAttention || mixer(i) == Mixer::kAttentionAndMamba2;
   }
 
+  /// Shared blocks of zamba2, each of which some layer has.
+  int zamba_blocks() const { return std::min(2, m_.n_layers / m_.attention_interval); }
+
   void set(const std::string& key, int v) {
     writer().set_u32(arch_ + "." + key, static_cast<uint32_t>(v));
   }
@@ -89,9 +96,15 @@ class FamilyMaker : private RandomTensors {
   void write_keys();
   void write_expert_keys();
   void write_block(int i);
+  /// "ffn_NAME_exps", or one tensor for each expert; dims [n_in, n_out, n_experts].
+  void write_experts(const std::string& b, const std::string& name,
+                     const std::vector<int64_t>& dims);
+  void expert_biases(const std::string& name, int n);
   void write_attention(const std::string& b);
   void write_mamba(const std::string& b);
   void write_mamba2(const std::string& b);
+  void write_shared_block(int number);
+  void write_use_of_shared_block(const std::string& b);
   void write_convolution(const std::string& b);
   void write_network(const std::string& b, Network kind);
   /// f32 of any shape.
@@ -150,7 +163,11 @@ void FamilyMaker::write_keys() {
       set("rope.scaling.factor", m_.rope_scale);
       if (m_.yarn) set("rope.scaling.original_context_length", 256);
     }
+    constexpr int kGptOssWindow = 24;
+    const int window = gpt_oss() && m_.window == 0 ? kGptOssWindow : m_.window;
+    if (window > 0) set("attention.sliding_window", window);
   }
+  if (is("zamba2")) set("shared_block_count", zamba_blocks());
   if (nemotron()) {
     writer().set_i32s(arch_ + ".feed_forward_length", widths);
   } else {
@@ -178,7 +195,7 @@ void FamilyMaker::write_keys() {
 void FamilyMaker::write_expert_keys() {
   set("expert_count", m_.n_experts);
   set("expert_used_count", std::min(m_.n_used, m_.n_experts));
-  if (is("nemotron_h_moe") || is("lfm2moe") || is("qwen2moe")) {
+  if (is("nemotron_h_moe") || is("lfm2moe") || is("qwen2moe") || gpt_oss()) {
     set("expert_feed_forward_length", m_.n_ff);
   }
   if (is("nemotron_h_moe") || is("lfm2moe")) {
@@ -199,15 +216,24 @@ void FamilyMaker::write_expert_keys() {
 
 void FamilyMaker::write_attention(const std::string& b) {
   const int kv_dim = m_.n_kv_heads * m_.head_dim;
-  weight(b + "attn_q.weight", {m_.n_embd, m_.n_heads * m_.head_dim}, m_.mixers);
-  weight(b + "attn_k.weight", {m_.n_embd, kv_dim}, m_.mixers);
-  weight(b + "attn_v.weight", {m_.n_embd, kv_dim}, m_.mixers);
+  const RandomMatrix q = draw({m_.n_embd, m_.n_heads * m_.head_dim}, m_.mixers);
+  const RandomMatrix k = draw({m_.n_embd, kv_dim}, m_.mixers);
+  const RandomMatrix v = draw({m_.n_embd, kv_dim}, m_.mixers);
+  if (m_.fused_attention) {
+    fused(b + "attn_qkv.weight", {q, k, v}, 1);
+  } else {
+    add(b + "attn_q.weight", q);
+    add(b + "attn_k.weight", k);
+    add(b + "attn_v.weight", v);
+  }
   weight(b + "attn_output.weight", {m_.n_heads * m_.head_dim, m_.n_embd}, m_.mixers);
-  if (arch_.starts_with("qwen2") || m_.qkv_bias) {
+  if (arch_.starts_with("qwen2") || m_.qkv_bias || gpt_oss()) {
     bias(b + "attn_q.bias", m_.n_heads * m_.head_dim, 0.3F);
     bias(b + "attn_k.bias", kv_dim, 0.3F);
     bias(b + "attn_v.bias", kv_dim, 0.3F);
   }
+  if (gpt_oss() || m_.all_biases) bias(b + "attn_output.bias", m_.n_embd, 0.3F);
+  if (gpt_oss()) bias(b + "attn_sinks.weight", m_.n_heads, 1);
   if (!lfm2()) return;
   norm(b + "attn_q_norm.weight", m_.head_dim);
   norm(b + "attn_k_norm.weight", m_.head_dim);
@@ -247,6 +273,33 @@ void FamilyMaker::write_mamba2(const std::string& b) {
   weight(b + "ssm_out.weight", {inner_, m_.n_embd}, m_.mixers);
 }
 
+void FamilyMaker::write_shared_block(int number) {
+  const std::string b = "shared." + std::to_string(number) + ".";
+  norm(b + "attn_norm.weight", 2 * m_.n_embd);
+  weight(b + "attn_q.weight", {2 * m_.n_embd, m_.n_heads * m_.head_dim}, m_.mixers);
+  weight(b + "attn_k.weight", {2 * m_.n_embd, m_.n_kv_heads * m_.head_dim}, m_.mixers);
+  weight(b + "attn_v.weight", {2 * m_.n_embd, m_.n_kv_heads * m_.head_dim}, m_.mixers);
+  weight(b + "attn_output.weight", {m_.n_heads * m_.head_dim, m_.n_embd}, m_.mixers);
+  norm(b + "ffn_norm.weight", m_.n_embd);
+  weight(b + "ffn_gate.weight", {m_.n_embd, m_.n_ff}, m_.experts);
+  weight(b + "ffn_up.weight", {m_.n_embd, m_.n_ff}, m_.experts);
+  weight(b + "ffn_down.weight", {m_.n_ff, m_.n_embd}, m_.experts);
+}
+
+void FamilyMaker::write_use_of_shared_block(const std::string& b) {
+  constexpr int kAdapterRank = 8;
+  const auto adapter = [&](const std::string& name, int n_out, int n_in) {
+    weight(b + name + "_adapter_a.weight", {n_in, kAdapterRank}, m_.mixers);
+    weight(b + name + "_adapter_b.weight", {kAdapterRank, n_out}, m_.mixers);
+  };
+  weight(b + "shared_out.weight", {m_.n_embd, m_.n_embd}, m_.mixers);
+  adapter("ffn", 2 * m_.n_ff, m_.n_embd);
+  if (m_.seed % 2 == 0) return;
+  adapter("attn_q", m_.n_heads * m_.head_dim, 2 * m_.n_embd);
+  adapter("attn_k", m_.n_kv_heads * m_.head_dim, 2 * m_.n_embd);
+  adapter("attn_v", m_.n_kv_heads * m_.head_dim, 2 * m_.n_embd);
+}
+
 void FamilyMaker::write_convolution(const std::string& b) {
   weight(b + "shortconv.in_proj.weight", {m_.n_embd, 3 * m_.n_embd}, m_.mixers);
   weight(b + "shortconv.conv.weight", {kShortTaps, m_.n_embd}, DType::kF32);
@@ -259,14 +312,25 @@ void FamilyMaker::write_network(const std::string& b, Network kind) {
     if (gated) weight(b + "ffn_gate.weight", {m_.n_embd, m_.n_ff}, m_.experts);
     weight(b + "ffn_up.weight", {m_.n_embd, m_.n_ff}, m_.experts);
     weight(b + "ffn_down.weight", {m_.n_ff, m_.n_embd}, m_.experts);
+    if (!m_.all_biases) return;
+    bias(b + "ffn_gate.bias", m_.n_ff, 0.3F);
+    bias(b + "ffn_up.bias", m_.n_ff, 0.3F);
+    bias(b + "ffn_down.bias", m_.n_embd, 0.3F);
     return;
   }
   weight(b + "ffn_gate_inp.weight", {m_.n_embd, m_.n_experts}, DType::kF32);
   if (nemotron() || lfm2()) bias(b + "exp_probs_b.bias", m_.n_experts, 0.2F);
   const std::vector<int64_t> wide = {m_.n_embd, m_.n_ff, m_.n_experts};
-  if (gated) weight(b + "ffn_gate_exps.weight", wide, m_.experts);
-  weight(b + "ffn_up_exps.weight", wide, m_.experts);
-  weight(b + "ffn_down_exps.weight", {m_.n_ff, m_.n_embd, m_.n_experts}, m_.experts);
+  if (gated) write_experts(b, "gate", wide);
+  write_experts(b, "up", wide);
+  write_experts(b, "down", {m_.n_ff, m_.n_embd, m_.n_experts});
+  if (gpt_oss()) {
+    bias(b + "ffn_gate_inp.bias", m_.n_experts, 0.3F);
+    for (const char* name : {"gate", "up"}) {
+      expert_biases(b + "ffn_" + name + "_exps.bias", m_.n_ff);
+    }
+    expert_biases(b + "ffn_down_exps.bias", m_.n_embd);
+  }
   if (!has_shared_expert()) return;
   if (is("qwen2moe")) weight(b + "ffn_gate_inp_shexp.weight", {m_.n_embd}, DType::kF32);
   if (gated) weight(b + "ffn_gate_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
@@ -274,17 +338,43 @@ void FamilyMaker::write_network(const std::string& b, Network kind) {
   weight(b + "ffn_down_shexp.weight", {m_.n_ff_shared, m_.n_embd}, m_.mixers);
 }
 
+void FamilyMaker::write_experts(const std::string& b, const std::string& name,
+                                const std::vector<int64_t>& dims) {
+  const RandomMatrix all = draw(dims, m_.experts);
+  if (!m_.separate_experts) return add(b + "ffn_" + name + "_exps.weight", all);
+  const RandomMatrix stacked = {{dims[0], dims[1] * dims[2]}, all.type, all.data};
+  for (int64_t e = 0; e < dims[2]; ++e) {
+    std::string expert = b;
+    expert.append("ffn_").append(name).append(".").append(std::to_string(e)).append(".weight");
+    add(expert, rows(stacked, e * dims[1], dims[1]));
+  }
+}
+
+void FamilyMaker::expert_biases(const std::string& name, int n) {
+  std::vector<float> all(static_cast<size_t>(n) * static_cast<size_t>(m_.n_experts));
+  for (float& x : all) x = 0.3F * normal();
+  floats(name, {n, m_.n_experts}, all);
+}
+
 void FamilyMaker::write_block(int i) {
   const std::string b = "blk." + std::to_string(i) + ".";
   norm(b + "attn_norm.weight", m_.n_embd);
   const Mixer kind = mixer(i);
-  if (attention_of(i)) write_attention(b);
+  if (is("zamba2") && attention_of(i)) {
+    write_use_of_shared_block(b);
+  } else if (attention_of(i)) {
+    write_attention(b);
+  }
   if (kind == Mixer::kMamba) write_mamba(b);
   if (kind == Mixer::kMamba2 || kind == Mixer::kAttentionAndMamba2) write_mamba2(b);
   if (kind == Mixer::kConvolution) write_convolution(b);
   if (network(i) == Network::kNone) return;
   // Converters leave the suffix of this one out.
-  if (!nemotron()) norm(b + (is("falcon-h1") ? "ffn_norm" : "ffn_norm.weight"), m_.n_embd);
+  if (gpt_oss()) {
+    norm(b + "post_attention_norm.weight", m_.n_embd);
+  } else if (!nemotron()) {
+    norm(b + (is("falcon-h1") ? "ffn_norm" : "ffn_norm.weight"), m_.n_embd);
+  }
   write_network(b, network(i));
 }
 
@@ -309,6 +399,8 @@ TinyModel family_for_peers(const std::string& architecture, uint64_t seed) {
   if (seed % 5 < 2) m.rope_scale = 4;
   m.yarn = seed % 5 == 1;
   m.rope_freqs = architecture == "llama" && m.rope_scale == 1 && seed % 4 < 2;
+  m.all_biases = architecture == "llama" && seed % 7 < 3;
+  if (architecture == "gpt-oss") m.tied_head = false;
   return m;
 }
 

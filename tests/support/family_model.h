@@ -16,7 +16,7 @@ namespace chimere::test {
 inline constexpr const char* kFamilies[] = {"llama",      "qwen2",          "qwen2moe",  "granite",
                                             "granitemoe", "granitehybrid",  "mamba",     "mamba2",
                                             "nemotron_h", "nemotron_h_moe", "falcon-h1", "jamba",
-                                            "lfm2",       "lfm2moe"};
+                                            "lfm2",       "lfm2moe",        "gpt-oss",   "zamba2"};
 
 bool is_family(std::string_view architecture);
 

@@ -31,6 +31,10 @@ std::vector<ScaleField> scale_fields(DType type) {
       return {{0, 1}, {2, 15.5F}};
     case DType::kQ6_K:
       return {{208, 1}};
+    case DType::kTQ1_0:
+      return {{52, 1}};
+    case DType::kTQ2_0:
+      return {{64, 1}};
     case DType::kMXFP4:
     case DType::kIQ1_M:
       return {};  // see set_scale()

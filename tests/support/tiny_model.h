@@ -48,6 +48,12 @@ struct TinyModel {
   float rope_scale = 1;          ///< "rope.scaling.factor" (families with attention)
   bool yarn = false;             ///< with rope_scale
   bool rope_freqs = false;       ///< divisors of the rotary frequencies (llama)
+  /// "attention.sliding_window" of llama, and of every second layer of gpt-oss; 0: none in llama,
+  /// 24 in gpt-oss.
+  int window = 0;
+  bool all_biases = false;        ///< of attention's output and the dense network (llama)
+  bool llama_experts = false;     ///< experts (llama, as in Mixtral)
+  bool separate_experts = false;  ///< one tensor for each expert (llama)
   /// Format of the weights. A tensor whose rows are not a multiple of the format's block is written
   /// as q8_0, or else f32.
   DType experts = DType::kF32;
@@ -61,7 +67,8 @@ inline constexpr DType kWeightFormats[] = {
     DType::kF32,     DType::kF16,   DType::kBF16,   DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,
     DType::kQ5_1,    DType::kQ8_0,  DType::kQ2_K,   DType::kQ3_K,    DType::kQ4_K,   DType::kQ5_K,
     DType::kQ6_K,    DType::kIQ1_S, DType::kIQ1_M,  DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,
-    DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4};
+    DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4,  DType::kTQ1_0,
+    DType::kTQ2_0,   DType::kIQ2_K, DType::kIQ3_K,  DType::kIQ4_K,   DType::kIQ5_K};
 
 /// Deterministic on every machine. Weights have a standard deviation near
 /// 1/sqrt(fan-in). Errors: kInvalidArgument (shape or format).

@@ -23,23 +23,36 @@ std::vector<std::string> byte_tokens() {
   return tokens;
 }
 
-}  // namespace
-
-void write_vocabulary(gguf::Writer& writer, int n_vocab) {
+void write_tokens(gguf::Writer& writer, int n_vocab, const std::vector<std::string>& infill) {
   const bool bytes = n_vocab >= 260;
   std::vector<std::string> tokens = bytes ? byte_tokens() : std::vector<std::string>{};
   if (bytes) tokens.emplace_back("th");
   const auto ordinary = static_cast<size_t>(n_vocab - (bytes ? 3 : 0));
   while (tokens.size() < ordinary) tokens.push_back("<t" + std::to_string(tokens.size()) + ">");
   std::vector<int32_t> types(ordinary, 1);
+  for (size_t i = 0; i < infill.size(); ++i) {
+    tokens.at(257 + i) = infill[i];
+    types.at(257 + i) = 3;
+  }
   if (bytes) {
     tokens.insert(tokens.end(), {"<|endoftext|>", "<|im_start|>", "<|im_end|>"});
     types.insert(types.end(), 3, 3);
   }
-  writer.set_string("tokenizer.ggml.model", "gpt2");
-  writer.set_string("tokenizer.ggml.pre", "qwen35");
   writer.set_strings("tokenizer.ggml.tokens", tokens);
   writer.set_i32s("tokenizer.ggml.token_type", types);
+}
+
+}  // namespace
+
+void add_infill_tokens(gguf::Writer& writer, int n_vocab) {
+  write_tokens(writer, n_vocab, {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
+}
+
+void write_vocabulary(gguf::Writer& writer, int n_vocab) {
+  const bool bytes = n_vocab >= 260;
+  writer.set_string("tokenizer.ggml.model", "gpt2");
+  writer.set_string("tokenizer.ggml.pre", "qwen35");
+  write_tokens(writer, n_vocab, {});
   writer.set_strings("tokenizer.ggml.merges", {"t h"});
   writer.set_u32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(n_vocab - 1));
   writer.set_u32("tokenizer.ggml.padding_token_id", static_cast<uint32_t>(n_vocab - 3));

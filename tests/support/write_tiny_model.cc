@@ -1,13 +1,16 @@
 // Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
-// write_tiny_model OUT.gguf embedder, or write_tiny_model OUT.gguf ARCHITECTURE SEED. Without
-// VOCABULARY it is the model of tests/golden/; with 260 tokens or more it can encode any text. With
-// PART_BYTES it is split into OUT.gguf-00001-of-0000N.gguf and so on.
+// write_tiny_model OUT.gguf embedder, or write_tiny_model OUT.gguf fim, with tokens for filling in,
+// or write_tiny_model OUT.gguf ARCHITECTURE SEED, where that of an encoder may end with "-rank".
+// Without VOCABULARY it is the model of tests/golden/; with 260 tokens or more it can encode any
+// text. With PART_BYTES it is split into OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "support/encoder_model.h"
 #include "support/family_model.h"
 #include "support/tiny_model.h"
+#include "support/vocabulary.h"
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 5) {
@@ -17,6 +20,7 @@ int main(int argc, char** argv) {
   chimere::test::TinyModel model;
   const bool family = argc >= 3 && chimere::test::is_family(argv[2]);
   const bool embedder = argc == 3 && std::string_view(argv[2]) == "embedder";
+  const bool fim = argc == 3 && std::string_view(argv[2]) == "fim";
   model.seed = argc >= 4 ? std::strtoull(argv[3], nullptr, 10) : 35;
   model.n_mtp_layers = 1;
   model.n_embd = 32;
@@ -33,10 +37,16 @@ int main(int argc, char** argv) {
     model.n_mtp_layers = 0;
     model.n_vocab = 300;
   }
+  if (fim) model.n_vocab = 300;
   if (family) {
     model = chimere::test::family_for_peers(argv[2], model.seed);
   }
-  auto writer = chimere::test::make_tiny_model(model);
+  const bool encoder = argc >= 3 && chimere::test::is_encoder(argv[2]);
+  auto writer =
+      encoder
+          ? chimere::test::make_encoder_model(chimere::test::encoder_for_peers(argv[2], model.seed))
+          : chimere::test::make_tiny_model(model);
+  if (writer.ok() && fim) chimere::test::add_infill_tokens(*writer, model.n_vocab);
   chimere::Status status = writer.ok() ? chimere::Status{} : writer.error();
   if (status.ok() && argc == 5) {
     const auto paths = writer->write_split(argv[1], std::strtoull(argv[4], nullptr, 10));

@@ -1,6 +1,7 @@
 #include "constraints/json_schema/expansion.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace chimere::constraints::json_schema {
 
@@ -32,9 +33,30 @@ Expander::Expander(Schemas& schemas, Values& values, RegexArena& arena)
 }
 
 Error Expander::at(const Node& node, const std::string& sentence) {
-  return unsupported("JSON schema, at " +
-                     (node.pointer.empty() ? "the root" : "\"" + node.pointer + "\"") + ": " +
-                     sentence);
+  return unsupported(error_place(node.pointer) + sentence);
+}
+
+Error Expander::located(GoalId goal, Error error) const {
+  if (error.message.starts_with(kErrorPlace)) return error;
+  // Of several schemas the innermost one; nodes that expansion made have no pointer.
+  const std::string* pointer = nullptr;
+  for (const Literal literal : goals_[goal]) {
+    const std::string& other = schemas_.nodes[literal / 2].pointer;
+    if (pointer == nullptr || other.size() > pointer->size()) pointer = &other;
+  }
+  error.message = error_place(pointer == nullptr ? "" : *pointer) + error.message;
+  return error;
+}
+
+Error Expander::located(RecordKind kind, RecordId record, Error error) const {
+  GoalId first = kAnything;
+  for (const auto& [goal, alternatives] : expanded_) {
+    const auto& records =
+        kind == RecordKind::kObject ? alternatives->objects : alternatives->arrays;
+    const bool has = std::binary_search(records.begin(), records.end(), record);
+    if (has && (first == kAnything || goal < first)) first = goal;
+  }
+  return located(first, std::move(error));
 }
 
 GoalId Expander::goal(std::vector<Literal> literals) {
@@ -338,6 +360,7 @@ Alternatives Expander::enumeration_of(const Node& node) {
         break;
       case ValueType::kArray: {
         ArrayScope scope;
+        scope.evaluates = false;
         for (const ValueId item : value.items) scope.prefix.push_back(goal_of(const_node(item)));
         scope.rest = kNothing;
         ArrayRecord record;
@@ -349,6 +372,7 @@ Alternatives Expander::enumeration_of(const Node& node) {
       case ValueType::kObject: {
         ObjectScope scope;
         scope.rest = kNothing;
+        scope.evaluates = false;
         for (size_t i = 0; i < value.keys.size(); ++i) {
           scope.named.emplace_back(value.keys[i], goal_of(const_node(value.items[i])));
         }

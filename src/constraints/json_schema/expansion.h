@@ -36,6 +36,12 @@ class Expander {
   /// exceeded. The pointer stays valid.
   Result<const Alternatives*> expand(GoalId goal);
 
+  /// The error with the JSON pointer of the schema that a goal, or a record of one, comes from;
+  /// unchanged if it has one.
+  Error located(GoalId goal, Error error) const;
+  enum class RecordKind { kObject, kArray };
+  Error located(RecordKind kind, RecordId record, Error error) const;
+
   /// What a property of this name has to satisfy.
   GoalId property_goal(RecordId record, Symbol key);
   /// What the item at an index has to satisfy.

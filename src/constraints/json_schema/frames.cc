@@ -134,6 +134,10 @@ const ValueStart& Frames::start(FrameId pending) {
     if (const auto machine = leaves_.numbers(number_sets); machine.ok()) out.numbers = *machine;
     if (numbers.size() == 1) out.number_goals = list(std::move(numbers));
   }
+  const bool any = out.null != kNone || out.yes != kNone || out.no != kNone ||
+                   out.strings != nullptr || out.numbers != nullptr || !out.objects.empty() ||
+                   !out.arrays.empty();
+  if (!any) liveness_.report_dead_end();
   return out;
 }
 
@@ -207,8 +211,12 @@ const KeyOptions& Frames::key_options(FrameId object) {
   auto& slot = key_options_[object];
   if (slot) return *slot;
   slot = std::make_unique<KeyOptions>();
-  KeyOptions& out = *slot;
-  const Frame& frame = frames_[object];
+  find_key_options(frames_[object], *slot);
+  if (slot->closing == kNone && !slot->any()) liveness_.report_dead_end();
+  return *slot;
+}
+
+void Frames::find_key_options(const Frame& frame, KeyOptions& out) {
   const Values& values = expander_.values();
   const auto by_text = [&](Symbol a, Symbol b) { return values.text(a) < values.text(b); };
   std::vector<uint32_t> closing;
@@ -230,7 +238,7 @@ const KeyOptions& Frames::key_options(FrameId object) {
   if (!closing.empty()) out.closing = list(std::move(closing));
   const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
   if (out.any_other) {
-    if (!out.uniform && !divide_other_keys(frame, out)) return out;
+    if (!out.uniform && !divide_other_keys(frame, out)) return;
     out.special = seen;
     if (out.any_other) {
       for (const Candidate& candidate : frame.candidates) {
@@ -240,14 +248,14 @@ const KeyOptions& Frames::key_options(FrameId object) {
     }
     std::sort(out.special.begin(), out.special.end(), by_text);
     out.special.erase(std::unique(out.special.begin(), out.special.end()), out.special.end());
-    return out;
+    return;
   }
   for (const Candidate& candidate : frame.candidates) {
     const Regex language = liveness_.other_keys(candidate.record, progress(frame, candidate));
     if (language != arena.none()) others.push_back(language);
   }
   out.uniform = frame.candidates.size() == 1 && liveness_.one_class(frame.candidates[0].record);
-  if (others.empty()) return out;
+  if (others.empty()) return;
   // A key that one candidate names may be another one's other key: both are read by name.
   std::vector<std::string> taken;
   for (const Symbol key : seen) taken.push_back(values.text(key));
@@ -257,7 +265,6 @@ const KeyOptions& Frames::key_options(FrameId object) {
     language = arena.intersect(language, arena.complement(arena.words(std::move(taken))));
   }
   if (const auto machine = leaves_.keys(language); machine.ok()) out.others = *machine;
-  return out;
 }
 
 FrameId Frames::with_key(FrameId object, Symbol key) {
@@ -320,6 +327,7 @@ FrameId Frames::with_item(FrameId array) {
   }
   memory_ += 48;
   with_item_.emplace(array, out);
+  if (out == kNone && array_closing(array) == kNone) liveness_.report_dead_end();
   return out;
 }
 

@@ -120,6 +120,7 @@ class Frames {
   size_t memory() const { return memory_; }
 
  private:
+  void find_key_options(const Frame& frame, KeyOptions& out);
   bool divide_other_keys(const Frame& frame, KeyOptions& out);
   FrameId intern(Frame frame);
   ObjectProgress progress(const Frame& frame, const Candidate& candidate) {

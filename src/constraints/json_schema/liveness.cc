@@ -16,9 +16,19 @@ bool has(const std::vector<Symbol>& sorted, Symbol key) {
 
 }  // namespace
 
-bool Liveness::fail(const Error& error) {
-  if (status_.ok()) status_ = error;
+bool Liveness::fail(Error error) {
+  Status& status = in_document_ ? undecided_ : status_;
+  if (!status.ok()) return false;
+  status = where_.kind ? expander_.located(*where_.kind, where_.record, std::move(error))
+                       : expander_.located(where_.goal, std::move(error));
   return false;
+}
+
+void Liveness::report_dead_end() {
+  if (!status_.ok()) return;
+  status_ = undecided_.ok()
+                ? Status(unsupported("JSON schema: no text can follow what was written"))
+                : undecided_;
 }
 
 /// The least fixpoint: every goal that the answer depends on counts as impossible until it is seen
@@ -27,6 +37,7 @@ bool Liveness::inhabited(GoalId goal) {
   if (goal == kAnything) return true;
   if (goal == kNothing) return false;
   if (const auto found = known_.find(goal); found != known_.end()) return found->second;
+  const Looking looking(*this, goal);
   std::vector<GoalId> open = {goal};
   std::unordered_set<GoalId> waiting = {goal};
   std::unordered_set<GoalId> holds;
@@ -57,7 +68,7 @@ bool Liveness::inhabited(GoalId goal) {
       const GoalId next = order[i];
       if (holds.contains(next)) continue;
       if (++evaluations > kMaxEvaluations) {
-        return fail(unsupported("the JSON schema is too large to decide whether it has documents"));
+        return fail(unsupported("the schema is too large to decide whether it has documents"));
       }
       if (possible(next, probe)) {
         holds.insert(next);
@@ -78,6 +89,7 @@ bool Liveness::inhabited(GoalId goal) {
 }
 
 bool Liveness::possible(GoalId goal, const Probe& probe) {
+  const Looking looking(*this, goal);
   const auto expanded = expander_.expand(goal);
   if (!expanded.ok()) return fail(expanded.error());
   const Alternatives& alternatives = **expanded;
@@ -143,6 +155,7 @@ std::vector<Symbol> Liveness::named_keys(RecordId record) const {
 
 /// The language of propertyNames.
 Regex Liveness::names_language(RecordId record) {
+  const Looking looking(*this, Expander::RecordKind::kObject, record);
   if (const auto found = names_.find(record); found != names_.end()) return found->second;
   RegexArena& arena = expander_.arena();
   Regex language = arena.any();
@@ -179,6 +192,7 @@ bool Liveness::names_allow(RecordId record, Symbol key) {
 
 /// The keys without a goal of their own, by the patterns that they match.
 const std::vector<Liveness::Class>& Liveness::classes(RecordId record) {
+  const Looking looking(*this, Expander::RecordKind::kObject, record);
   constexpr size_t kMaxClasses = 64;
   if (const auto found = classes_.find(record); found != classes_.end()) return found->second;
   RegexArena& arena = expander_.arena();
@@ -226,7 +240,7 @@ const std::vector<Liveness::Class>& Liveness::classes(RecordId record) {
     }
     parts = std::move(split);
     if (parts.size() > kMaxClasses) {
-      fail(unsupported("the JSON schema's \"patternProperties\" overlap in too many ways"));
+      fail(unsupported("\"patternProperties\" overlap in too many ways"));
       return out;
     }
   }
@@ -402,6 +416,7 @@ bool Liveness::can_satisfy(RecordId record, const ObjectProgress& progress,
 
 bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
                                const Probe& probe) {
+  const Looking looking(*this, Expander::RecordKind::kObject, record);
   const ObjectRecord object = expander_.records().object(record);
   const std::vector<Symbol> must = pending(object, progress.seen, kNone);
   const uint64_t count = progress.seen.size();
@@ -411,17 +426,14 @@ bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
     good = names_allow(record, key) && probe(expander_.property_goal(record, key)) && good;
   }
   if (!good) return false;
-  if (!object.dependent.empty() && object.max != kNoLimit && object.min > must.size()) {
-    return fail(
-        unsupported("the JSON schema combines \"dependentRequired\", \"minProperties\" and "
-                    "\"maxProperties\""));
-  }
-  if (count == 0 && object.min > must.size() && !enough_keys(record, object.min, probe)) {
+  if (!object.dependent.empty() && object.max != kNoLimit) {
+    if (!can_reach_count(record, progress, must, 0, probe)) return false;
+  } else if (count == 0 && object.min > must.size() && !enough_keys(record, object.min, probe)) {
     return false;
   }
   constexpr size_t kMostConditions = 6;
   if (object.some.size() > kMostConditions) {
-    return fail(unsupported("the JSON schema negates too many conditions on one object"));
+    return fail(unsupported("too many conditions on one object are negated"));
   }
   if (!object.differs.empty() && !object_can_differ(record, progress, must, probe)) return false;
   uint64_t open = 0;
@@ -524,6 +536,7 @@ bool Liveness::all_other_keys(RecordId record, const ObjectProgress& progress) {
 }
 
 const Liveness::Special& Liveness::special(RecordId record) {
+  const Looking looking(*this, Expander::RecordKind::kObject, record);
   constexpr size_t kMostKeys = 64;
   const auto [found, added] = special_.try_emplace(record);
   if (!added) return found->second;
@@ -582,6 +595,11 @@ Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {
     ++open;
     wanted = arena.unite(wanted, object.some[i].names);
   }
+  const Probe probe = [this](GoalId goal) { return inhabited(goal); };
+  if (!object.dependent.empty() && object.max != kNoLimit &&
+      !can_reach_count(record, progress, must, 1, probe)) {
+    return arena.none();
+  }
   std::vector<Regex> languages;
   const std::vector<Class> all = classes(record);
   for (const Class& one : all) {
@@ -595,8 +613,7 @@ Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {
       if ((progress.done >> i & 1) != 0) continue;
       const ObjectProgress next = {progress.seen, progress.done | 1U << i, progress.values};
       if (inhabited(expander_.conjunction(one.goal, object.some[i].goal)) &&
-          can_satisfy(record, next, must, object.max - used - 1,
-                      [this](GoalId goal) { return inhabited(goal); })) {
+          can_satisfy(record, next, must, object.max - used - 1, probe)) {
         languages.push_back(arena.intersect(one.names, object.some[i].names));
       }
     }

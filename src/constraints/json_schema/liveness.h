@@ -42,8 +42,8 @@ struct ArrayProgress {
 };
 
 /// Decides which goals have a value at all (the least fixpoint over recursive schemas) and which
-/// records can still be completed. Records whose completion cannot be decided are refused: status()
-/// is an error and they count as dead.
+/// records can still be completed. What cannot be decided counts as impossible and, until
+/// begin_document(), makes status() an error.
 class Liveness {
  public:
   Liveness(Expander& expander, Leaves& leaves) : expander_(expander), leaves_(leaves) {}
@@ -52,6 +52,11 @@ class Liveness {
   bool inhabited(GoalId goal);
   /// The first error that was met.
   const Status& status() const { return status_; }
+  /// From now on, what cannot be decided is not offered, and is no error.
+  void begin_document() { in_document_ = true; }
+  /// Nothing can follow a state that was offered: makes status() the error of what could not be
+  /// decided.
+  void report_dead_end();
 
   /// Whether an object of the record can be completed.
   bool completable(RecordId record, const ObjectProgress& progress);
@@ -69,6 +74,9 @@ class Liveness {
     bool all_others = false;      ///< every other key is allowed
   };
   const Keys& keys(RecordId record);
+  /// What a property of an empty object can have to satisfy, whatever its name and the conditions
+  /// of ObjectRecord::some that it counts for.
+  std::vector<GoalId> property_goals(RecordId record);
   /// The keys of keys().allowed that are allowed now, ordered by text.
   std::vector<Symbol> allowed_keys(RecordId record, const ObjectProgress& progress);
   /// Whether every key that is neither named nor seen is allowed now.
@@ -85,6 +93,8 @@ class Liveness {
   Regex other_keys(RecordId record, const ObjectProgress& progress);
 
   bool completable_array(RecordId record, const ArrayProgress& progress);
+  /// What an item at an index can have to satisfy, for any of the conditions of ArrayRecord::some.
+  std::vector<GoalId> item_goals(RecordId record, uint64_t at);
   /// The ways to continue with one more item; none if there may be none.
   std::vector<Outcome> item_outcomes(RecordId record, const ArrayProgress& progress);
   /// Whether the array may end.
@@ -100,7 +110,30 @@ class Liveness {
     GoalId goal = kAnything;
   };
 
-  bool fail(const Error& error);
+  /// Where errors are reported: the goal or else the record that is looked at.
+  struct Where {
+    GoalId goal = kAnything;
+    std::optional<Expander::RecordKind> kind;
+    RecordId record = 0;
+  };
+  /// Sets `where_` while it lives; a goal that is looked at stays.
+  class Looking {
+   public:
+    Looking(Liveness& liveness, GoalId goal) : Looking(liveness, Where{goal, {}, 0}) {}
+    Looking(Liveness& liveness, Expander::RecordKind kind, RecordId record)
+        : Looking(liveness, liveness.where_.goal != kAnything ? liveness.where_
+                                                              : Where{kAnything, kind, record}) {}
+    ~Looking() { liveness_.where_ = before_; }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+
+   private:
+    Looking(Liveness& liveness, const Where& where)
+        : liveness_(liveness), before_(std::exchange(liveness.where_, where)) {}
+    Liveness& liveness_;
+    Where before_;
+  };
+  bool fail(Error error);
   bool possible(GoalId goal, const Probe& probe);
   bool object_possible(RecordId record, const ObjectProgress& progress, const Probe& probe);
   bool array_possible(RecordId record, const ArrayProgress& progress, const Probe& probe);
@@ -122,6 +155,11 @@ class Liveness {
   /// Items that an array can have at most because the schema of the next has no value.
   uint64_t most_items(RecordId record, const Probe& probe);
   bool enough_keys(RecordId record, uint64_t wanted, const Probe& probe);
+  /// Whether keys can be added to those seen and `pending`, each with the keys that it requires,
+  /// until the object has between ObjectRecord::min and max. `others`: further keys that are
+  /// neither named nor seen count as there.
+  bool can_reach_count(RecordId record, const ObjectProgress& progress,
+                       const std::vector<Symbol>& pending, uint64_t others, const Probe& probe);
   bool can_satisfy(RecordId record, const ObjectProgress& progress,
                    const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe);
   bool names_allow(RecordId record, Symbol key);
@@ -136,6 +174,9 @@ class Liveness {
   Leaves& leaves_;
   Lists lists_;
   Status status_;
+  bool in_document_ = false;
+  Status undecided_;  ///< the first thing that could not be decided in the document
+  Where where_;
   std::unordered_map<GoalId, bool> known_;
   std::unordered_map<RecordId, std::vector<Class>> classes_;
   std::unordered_map<RecordId, Keys> keys_;

@@ -40,8 +40,19 @@ uint64_t Liveness::most_items(RecordId record, const Probe& probe) {
   return array.max;
 }
 
+std::vector<GoalId> Liveness::item_goals(RecordId record, uint64_t at) {
+  const size_t conditions = expander_.records().array(record).some.size();
+  if (conditions == 0 || conditions > kMostConditions) return {expander_.item_goal(record, at)};
+  std::vector<GoalId> out;
+  for (const Outcome& outcome : outcomes_at(record, {at, no_counts(record), nullptr})) {
+    out.push_back(outcome.goal);
+  }
+  return out;
+}
+
 /// The ways to continue with item number `items`, without looking at what they lead to.
 std::vector<Outcome> Liveness::outcomes_at(RecordId record, const ArrayProgress& progress) {
+  const Looking looking(*this, Expander::RecordKind::kArray, record);
   const ArrayRecord array = expander_.records().array(record);
   const uint64_t items = progress.items;
   const uint32_t counts = progress.counts;
@@ -69,7 +80,7 @@ std::vector<Outcome> Liveness::outcomes_at(RecordId record, const ArrayProgress&
         // Items that do not count must not satisfy the condition.
         const std::vector<Literal> literals = expander_.literals(some.goal);
         if (literals.size() > 1) {
-          fail(unsupported("the JSON schema has a \"maxContains\" that is not supported"));
+          fail(unsupported("this \"maxContains\" is not supported"));
           return {};
         }
         const GoalId negated = literals.empty() ? kNothing : expander_.goal({literals[0] ^ 1});
@@ -112,7 +123,7 @@ bool Liveness::uniform_possible(const ArrayRecord& array, GoalId item, uint64_t 
   for (size_t i = 0; i < array.some.size(); ++i) {
     const SomeItems& some = array.some[i];
     if (some.max != kNoLimit) {
-      return fail(unsupported("the JSON schema combines \"maxContains\" with other conditions"));
+      return fail(unsupported("\"maxContains\" beside other conditions is not supported"));
     }
     const uint64_t need = needed(some, counts[i]);
     if (need == 0) continue;
@@ -126,6 +137,7 @@ bool Liveness::uniform_possible(const ArrayRecord& array, GoalId item, uint64_t 
 }
 
 bool Liveness::array_possible(RecordId record, const ArrayProgress& progress, const Probe& probe) {
+  const Looking looking(*this, Expander::RecordKind::kArray, record);
   const ArrayRecord array = expander_.records().array(record);
   const uint64_t items = progress.items;
   if (array.unique && !unique_possible(record, progress, probe)) return false;
@@ -136,11 +148,11 @@ bool Liveness::array_possible(RecordId record, const ArrayProgress& progress, co
   if (array.min > most) return false;
   if (array.some.empty()) return true;
   if (array.some.size() > kMostConditions) {
-    return fail(unsupported("the JSON schema has too many \"contains\" for one array"));
+    return fail(unsupported("one array has too many \"contains\""));
   }
   const uint64_t uniform = expander_.uniform_from(record);
   if (uniform > kLongestPrefix) {
-    return fail(unsupported("the JSON schema has \"contains\" beside a long \"prefixItems\""));
+    return fail(unsupported("\"contains\" beside a long \"prefixItems\" is not supported"));
   }
   std::map<std::pair<uint64_t, uint32_t>, bool> known;
   const std::function<bool(uint64_t, uint32_t)> can = [&](uint64_t at, uint32_t have) {

@@ -111,7 +111,7 @@ bool Liveness::unique_possible(RecordId record, const ArrayProgress& progress, c
   const ArrayRecord array = expander_.records().array(record);
   const uint64_t uniform = expander_.uniform_from(record);
   if (array.min > kMostCounted && array.min > progress.items) {
-    return fail(unsupported("the JSON schema asks for more than 2,000 unique items"));
+    return fail(unsupported("more than 2,000 unique items are not supported"));
   }
   for (uint64_t i = progress.items; i < array.min; ++i) {
     const GoalId goal = expander_.item_goal(record, i);
@@ -123,7 +123,8 @@ bool Liveness::unique_possible(RecordId record, const ArrayProgress& progress, c
     if (some.min == 0) continue;
     const GoalId goal = expander_.conjunction(expander_.item_goal(record, uniform), some.goal);
     if (!has_values(goal, kMostCounted, kDepth, probe)) {
-      return fail(unsupported("the JSON schema combines \"uniqueItems\" with \"contains\""));
+      return fail(
+          unsupported("this combination of \"uniqueItems\" and \"contains\" is not supported"));
     }
   }
   return true;
@@ -175,9 +176,7 @@ bool Liveness::object_can_differ(RecordId record, const ObjectProgress& progress
     }
   }
   if (!object.some.empty()) {
-    return fail(
-        unsupported("the JSON schema combines the negation of an object with other "
-                    "negations"));
+    return fail(unsupported("the negation of an object beside other negations is not supported"));
   }
   const auto is_new = [&](Symbol key) {
     return std::all_of(equal.begin(), equal.end(), [&](ValueId value) {
@@ -205,13 +204,8 @@ bool Liveness::object_can_differ(RecordId record, const ObjectProgress& progress
 
 bool Liveness::array_can_differ(RecordId record, const ArrayProgress& progress,
                                 const Probe& probe) {
-  const ArrayRecord array = expander_.records().array(record);
-  if (!array.some.empty() || array.unique) {
-    return fail(
-        unsupported("the JSON schema combines the negation of an array with \"contains\" "
-                    "or \"uniqueItems\""));
-  }
   if (progress.values == nullptr) return true;
+  const ArrayRecord array = expander_.records().array(record);
   const std::vector<ValueId> equal = equal_so_far(record, progress);
   if (equal.empty()) return true;
   uint64_t longest = 0;
@@ -223,12 +217,35 @@ bool Liveness::array_can_differ(RecordId record, const ArrayProgress& progress,
     ends_here = ends_here || items.size() == progress.items;
     if (items.size() > progress.items) next.push_back(items[progress.items]);
   }
-  if (!ends_here && progress.items >= array.min) return true;
-  const uint64_t most = most_items(record, probe);
-  if (most > longest) return true;
-  return progress.items < most &&
-         probe(expander_.conjunction(expander_.item_goal(record, progress.items),
-                                     expander_.excluding(std::move(next))));
+  const GoalId different = expander_.excluding(std::move(next));
+  if (array.some.empty() && !array.unique) {
+    if (!ends_here && progress.items >= array.min) return true;
+    const uint64_t most = most_items(record, probe);
+    if (most > longest) return true;
+    return progress.items < most &&
+           probe(expander_.conjunction(expander_.item_goal(record, progress.items), different));
+  }
+  // With further conditions: the same record without the inequality ends here, becomes longer than
+  // the others, or its next item differs.
+  ArrayRecord free = array;
+  free.differs.clear();
+  const RecordId alone = expander_.records().array(free);
+  if (!ends_here && complete_array(alone, progress)) return true;
+  free.min = std::max(free.min, longest + 1);
+  if (free.min <= free.max &&
+      array_possible(expander_.records().array(std::move(free)), progress, probe)) {
+    return true;
+  }
+  if (progress.items >= array.max) return false;
+  const std::vector<Outcome> outcomes = outcomes_at(alone, progress);
+  return std::ranges::any_of(outcomes, [&](const Outcome& outcome) {
+    GoalId goal = expander_.conjunction(outcome.goal, different);
+    if (array.unique) {
+      goal = expander_.conjunction(goal, expander_.excluding(*progress.values));
+    }
+    return probe(goal) &&
+           array_possible(alone, {progress.items + 1, outcome.after, nullptr}, probe);
+  });
 }
 
 }  // namespace chimere::constraints::json_schema

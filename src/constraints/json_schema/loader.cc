@@ -30,15 +30,16 @@ class Loader {
     // Nodes are appended while this runs; a node's fields are written back at the end.
     while (done_ < pending_.size()) {
       const Pending current = pending_[done_++];
-      if (schemas_.nodes.size() > kMaxNodes) return invalid_argument("the schema is too large");
+      if (schemas_.nodes.size() > kMaxNodes) {
+        return invalid_argument(error_place("") + "the schema is too large");
+      }
       Node node;
       const Status status = load_node(current, node);
       if (!status.ok()) {
         Error error = status.error();
-        const std::string pointer = pointer_of(current.node);
-        error.message = "JSON schema, at " +
-                        (pointer.empty() ? "the root" : "\"" + pointer + "\"") + ": " +
-                        error.message;
+        std::string pointer = pointer_of(current.node);
+        if (!keyword_.empty()) pointer += "/" + escape_pointer_token(keyword_);
+        error.message = error_place(pointer) + error.message;
         return error;
       }
       schemas_.nodes[current.node] = std::move(node);
@@ -167,6 +168,7 @@ class Loader {
   std::unordered_map<uint64_t, NodeId> known_;
   std::vector<Pending> pending_;
   size_t done_ = 0;
+  std::string keyword_;  ///< that is read; empty: none
 };
 
 Status Loader::load_types(ValueId value, Node& node) const {
@@ -202,15 +204,18 @@ Status Loader::load_types(ValueId value, Node& node) const {
 Status Loader::load_node(const Pending& at, Node& node) {
   const JsonValue& value = values_[at.place.value];
   node.pointer = pointer_of(at.node);
+  keyword_.clear();
   if (value.type != ValueType::kObject) return invalid_argument("a schema must be an object");
   const Symbol ref = values_.find_symbol("$ref");
   const Resource& resource = references_[at.place.resource];
   if (resource.dialect <= Dialect::kDraft7 && values_.member(at.place.value, ref) != kNone) {
     // Up to draft 7, the keywords beside $ref have no meaning.
+    keyword_ = "$ref";
     return load_reference(at, "$ref", values_.member(at.place.value, ref), node);
   }
   for (size_t i = 0; i < value.keys.size(); ++i) {
-    CHIMERE_CHECK_OK(load_keyword(at, values_.text(value.keys[i]), value.items[i], node));
+    keyword_ = values_.text(value.keys[i]);
+    CHIMERE_CHECK_OK(load_keyword(at, keyword_, value.items[i], node));
   }
   node.plain_integers = resource.dialect == Dialect::kDraft4 && (node.types & kFractionBit) == 0;
   return {};
@@ -218,6 +223,11 @@ Status Loader::load_node(const Pending& at, Node& node) {
 
 Status Loader::load_keyword(const Pending& at, const std::string& keyword, ValueId value,
                             Node& node) {
+  const bool names_dialect = keyword == "$schema" && values_[value].type == ValueType::kString;
+  if (names_dialect && !references_[at.place.resource].supported) {
+    return unsupported("the schema names " + values_.text(values_[value].text) +
+                       "; supported are drafts 4 to 2020-12");
+  }
   if (keyword == "type") return load_types(value, node);
   if (keyword == "enum") {
     if (values_[value].type != ValueType::kArray) return must_be(keyword, "an array");
@@ -457,9 +467,9 @@ Result<Schemas> load_schemas(Values& values, ValueId root, RegexArena& arena,
                              const LoadOptions& options) {
   const ValueType type = values[root].type;
   if (type != ValueType::kObject && type != ValueType::kTrue && type != ValueType::kFalse) {
-    return invalid_argument("a JSON schema must be an object, true or false");
+    return invalid_argument(error_place("") + "a schema must be an object, true or false");
   }
-  CHIMERE_TRY(References references, References::create(values, root));
+  References references = References::create(values, root);
   return Loader(values, arena, options, std::move(references)).load(root);
 }
 

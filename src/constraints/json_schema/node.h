@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,14 @@
 #include "constraints/regex.h"
 
 namespace chimere::constraints::json_schema {
+
+/// Errors begin with the place in the schema.
+inline constexpr std::string_view kErrorPlace = "JSON schema, at ";
+inline std::string error_place(std::string_view pointer) {
+  std::string out(kErrorPlace);
+  if (pointer.empty()) return out + "the root: ";
+  return out.append("\"").append(pointer).append("\": ");
+}
 
 /// An index of Schemas::nodes.
 using NodeId = uint32_t;

@@ -50,13 +50,13 @@ const std::string* identifier_of(const Values& values, ValueId schema, const Res
 
 }  // namespace
 
-Result<References> References::create(const Values& values, ValueId root) {
+References References::create(const Values& values, ValueId root) {
   References references(values);
-  CHIMERE_CHECK_OK(references.index(root));
+  references.index(root);
   return references;
 }
 
-Result<ResourceId> References::add_resource(ValueId value, ResourceId parent) {
+ResourceId References::add_resource(ValueId value, ResourceId parent) {
   Resource resource;
   if (!resources_.empty()) {
     resource.dialect = resources_[parent].dialect;
@@ -70,8 +70,7 @@ Result<ResourceId> References::add_resource(ValueId value, ResourceId parent) {
       resource.dialect = *dialect;
       resource.declared = true;
     } else if (schema->find("json-schema.org/draft-0") != std::string::npos) {
-      return unsupported("the schema's \"$schema\" names " + *schema +
-                         "; supported are drafts 4 to 2020-12");
+      resource.supported = false;
     }
   }
   if (const std::string* id = identifier_of(*values_, value, resource)) {
@@ -101,40 +100,32 @@ void References::add_anchors(ValueId value, ResourceId resource) {
   }
 }
 
-Status References::index(ValueId root) {
-  CHIMERE_TRY(const ResourceId first, add_resource(root, 0));
+void References::index(ValueId root) {
+  const ResourceId first = add_resource(root, 0);
   bool any = false;
   for (const char* keyword : {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}) {
     any = any || values_->find_symbol(keyword) != kNone;
   }
   add_anchors(root, first);
-  if (!any) return {};
+  if (!any) return;
   std::vector<Place> stack = {{root, first}};
   std::unordered_set<uint64_t> seen = {place_key(root, first)};
-  std::optional<Error> failed;
-  while (!stack.empty() && !failed) {
+  while (!stack.empty()) {
     const Place place = stack.back();
     stack.pop_back();
     for_each_subschema(
         *values_, place.value, [&](const std::string&, const std::string&, ValueId child) {
-          if (failed || !seen.insert(place_key(child, place.resource)).second) return;
+          if (!seen.insert(place_key(child, place.resource)).second) return;
           ResourceId resource = place.resource;
           const std::string* id = identifier_of(*values_, child, resources_[resource]);
           if (id != nullptr && !id->empty() && (*id)[0] != '#') {
-            auto added = add_resource(child, resource);
-            if (!added.ok()) {
-              failed = std::move(added).error();
-              return;
-            }
-            resource = *added;
+            resource = add_resource(child, resource);
             by_value_.emplace(place_key(child, place.resource), resource);
           }
           add_anchors(child, resource);
           stack.push_back({child, resource});
         });
   }
-  if (failed) return *failed;
-  return {};
 }
 
 ResourceId References::resource_of(ValueId value, ResourceId parent) const {

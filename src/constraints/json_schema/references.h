@@ -23,6 +23,7 @@ struct Resource {
   ValueId root = kNone;
   Dialect dialect = Dialect::kDraft2020;
   bool declared = false;  ///< $schema names the dialect
+  bool supported = true;  ///< false: $schema names an older dialect than those
 };
 
 /// A schema and the resource it belongs to.
@@ -34,8 +35,7 @@ struct Place {
 /// The references of one document. Other documents are never fetched.
 class References {
  public:
-  /// Errors: an unknown $schema (kUnsupported), two schemas of one URI (kInvalidArgument).
-  static Result<References> create(const Values& values, ValueId root);
+  static References create(const Values& values, ValueId root);
 
   /// The target of a $ref in `from`. Errors: kUnsupported for another document, kInvalidArgument
   /// for a place that does not exist.
@@ -51,8 +51,8 @@ class References {
 
  private:
   explicit References(const Values& values) : values_(&values) {}
-  Status index(ValueId root);
-  Result<ResourceId> add_resource(ValueId value, ResourceId parent);
+  void index(ValueId root);
+  ResourceId add_resource(ValueId value, ResourceId parent);
   void add_anchors(ValueId value, ResourceId resource);
 
   const Values* values_;

@@ -127,7 +127,8 @@ Values::Values() { symbol(""); }
 Result<ValueId> Values::parse(std::string_view json) {
   ValueBuilder builder(*this);
   if (!nlohmann::json::sax_parse(json.begin(), json.end(), &builder) || builder.root() == kNone) {
-    return invalid_argument("not valid JSON (at byte " + std::to_string(builder.error_at()) + ")");
+    return invalid_argument("JSON schema: not valid JSON (at byte " +
+                            std::to_string(builder.error_at()) + ")");
   }
   return builder.root();
 }

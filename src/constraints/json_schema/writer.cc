@@ -9,6 +9,7 @@
 
 #include "constraints/json_schema/declared_properties.h"
 #include "constraints/json_schema/loader.h"
+#include "constraints/json_schema/uri.h"
 
 namespace chimere::constraints {
 
@@ -23,6 +24,34 @@ Result<std::unique_ptr<JsonSchemaMachine>> JsonSchemaMachine::create(
   }
   if (!writer.ok()) return std::move(writer).error();
   return std::unique_ptr<JsonSchemaMachine>(*std::move(writer));
+}
+
+Result<Regex> strings_of_schema(RegexArena& arena, std::string_view schema, bool or_null) {
+  using json_schema::Values;
+  Values values;
+  CHIMERE_TRY(const json_schema::ValueId root, values.parse(schema));
+  CHIMERE_TRY(json_schema::Schemas schemas, json_schema::load_schemas(values, root, arena, {}));
+  json_schema::Expander expander(schemas, values, arena);
+  const json_schema::GoalId goal = expander.goal_of(schemas.root);
+  CHIMERE_TRY(const json_schema::Alternatives* alternatives, expander.expand(goal));
+  std::vector<Regex> parts;
+  for (const json_schema::StringSet& set : alternatives->strings) {
+    const auto bound = [](uint64_t n, uint32_t otherwise) {
+      return n > RegexArena::kMaxCount ? otherwise : static_cast<uint32_t>(n);
+    };
+    const uint32_t min = bound(set.min, RegexArena::kMaxCount);
+    parts.push_back(
+        arena.intersect(set.language, arena.length(min, bound(set.max, RegexArena::kUnbounded))));
+  }
+  Regex language = arena.unite(parts);
+  if (or_null) {
+    language = arena.intersect(language, arena.complement(arena.words({"null", "None"})));
+    if (alternatives->null) language = arena.unite(language, arena.literal("null"));
+  }
+  if (const Status prepared = arena.prepare(language); !prepared.ok()) {
+    return expander.located(goal, prepared.error());
+  }
+  return language;
 }
 
 }  // namespace chimere::constraints
@@ -76,6 +105,7 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
                                                const JsonSchemaOptions& options) {
   std::unique_ptr<Writer> writer(new Writer(options));
   CHIMERE_TRY(const ValueId root, writer->values_.parse(schema));
+  CHIMERE_CHECK_OK(writer->read_guidance(root));
   LoadOptions load;
   load.assert_formats = options.assert_formats;
   CHIMERE_TRY(writer->schemas_, load_schemas(writer->values_, root, writer->arena_, load));
@@ -86,12 +116,47 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
   const GoalId goal = writer->expander_->goal_of(writer->schemas_.root);
   const bool inhabited = writer->liveness_->inhabited(goal);
   CHIMERE_CHECK_OK(writer->status());
-  if (!inhabited) return invalid_argument("the JSON schema contradicts itself: no value is valid");
+  if (!inhabited) {
+    return invalid_argument(error_place("") + "the schema contradicts itself: no value is valid");
+  }
   writer->frames_ =
       std::make_unique<Frames>(*writer->expander_, *writer->liveness_, *writer->leaves_, goal);
   CHIMERE_CHECK_OK(writer->warm_up(goal));
+  writer->liveness_->begin_document();
   writer->start_ = writer->at(Kind::kValue, kRootFrame);
   return writer;
+}
+
+Status Writer::read_guidance(ValueId schema) {
+  const ValueId guidance = values_.member(schema, "x-guidance");
+  if (guidance == kNone) return {};
+  const auto at = [](const std::string& name) { return error_place("/x-guidance" + name); };
+  if (values_[guidance].type != ValueType::kObject) {
+    return invalid_argument(at("") + "\"x-guidance\" must be an object");
+  }
+  const std::vector<Symbol> names = values_[guidance].keys;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = values_.text(names[i]);
+    const JsonValue& value = values_[values_[guidance].items[i]];
+    const bool yes = value.type == ValueType::kTrue;
+    if (name == "whitespace_flexible" || name == "lenient" || name == "coerce_one_of") {
+      if (!yes && value.type != ValueType::kFalse) {
+        return invalid_argument(at("/" + name) + "must be true or false");
+      }
+    }
+    if (name == "whitespace_flexible") {
+      if (!yes) options_.whitespace = {false, false, 0};
+      continue;
+    }
+    // oneOf is exact, with or without coercion.
+    if (name == "coerce_one_of" || (name == "lenient" && !yes)) continue;
+    const bool separator = value.type == ValueType::kString &&
+                           ((name == "item_separator" && values_.text(value.text) == ",") ||
+                            (name == "key_separator" && values_.text(value.text) == ":"));
+    if (separator) continue;
+    return unsupported(at("/" + escape_pointer_token(name)) + "this option is not supported");
+  }
+  return {};
 }
 
 /// Expands what single schemas lead to, so that schemas that are not supported are refused before
@@ -103,29 +168,38 @@ Status Writer::warm_up(GoalId root) {
   const auto add = [&](GoalId goal) {
     if (goal != kAnything && goal != kNothing && seen.insert(goal).second) queue.push_back(goal);
   };
+  const std::vector<uint32_t> none;
+  JsonValue array;
+  array.type = ValueType::kArray;
+  JsonValue object;
+  object.type = ValueType::kObject;
+  const ValueId empty_array = values_.intern(std::move(array));
+  const GoalId different = expander_->excluding({empty_array, values_.intern(std::move(object))});
   for (size_t i = 0; i < queue.size() && i < kMostGoals; ++i) {
     liveness_->inhabited(queue[i]);
     CHIMERE_CHECK_OK(liveness_->status());
     CHIMERE_TRY(const Alternatives* alternatives, expander_->expand(queue[i]));
-    CHIMERE_TRY(Machine* const strings, leaves_->strings(alternatives->strings));
-    CHIMERE_TRY(Machine* const numbers, leaves_->numbers(alternatives->numbers));
-    if (strings == nullptr && numbers == nullptr && alternatives->empty()) continue;
+    const auto strings = leaves_->strings(alternatives->strings);
+    if (!strings.ok()) return expander_->located(queue[i], strings.error());
+    const auto numbers = leaves_->numbers(alternatives->numbers);
+    if (!numbers.ok()) return expander_->located(queue[i], numbers.error());
     for (const RecordId id : alternatives->objects) {
       if (seen.size() > kMostGoals) break;
-      for (const Symbol key : liveness_->keys(id).allowed) add(expander_->property_goal(id, key));
-      const std::vector<ScopeId> scopes = expander_->records().object(id).scopes;
-      for (const ScopeId scope : scopes) {
-        add(expander_->records().object_scope(scope).rest);
-        for (const auto& [names, goal] : expander_->records().object_scope(scope).patterns) {
-          add(goal);
-        }
-      }
+      // As when such an object begins: what cannot be decided is refused here.
+      (void)liveness_->completable(id, {none, 0, &none});
+      CHIMERE_CHECK_OK(liveness_->status());
+      for (const GoalId goal : liveness_->property_goals(id)) add(goal);
     }
     for (const RecordId id : alternatives->arrays) {
       if (seen.size() > kMostGoals) break;
+      (void)liveness_->completable_array(id, {0, liveness_->no_counts(id), &none});
       const uint64_t uniform = expander_->uniform_from(id);
       for (uint64_t at = 0; at <= std::min<uint64_t>(uniform, kMostGoals); ++at) {
-        add(expander_->item_goal(id, at));
+        for (const GoalId goal : liveness_->item_goals(id, at)) {
+          add(goal);
+          // Items that must differ from those before: any arrays and objects show what that means.
+          if (expander_->records().array(id).unique) add(expander_->conjunction(goal, different));
+        }
       }
     }
     CHIMERE_CHECK_OK(liveness_->status());
@@ -463,7 +537,7 @@ Machine::Inner Writer::inner_of_value(const Place& place) {
   // Where one part of a union is left, it is the machine.
   const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
   Inner out;
-  if (std::has_single_bit(alive)) {
+  if (all != nullptr && std::has_single_bit(alive)) {
     out = all->part(place.a, static_cast<size_t>(std::countr_zero(alive)));
   } else {
     out.machine = string ? begin.strings : begin.numbers;

@@ -96,6 +96,8 @@ class Writer final : public JsonSchemaMachine {
   explicit Writer(const JsonSchemaOptions& options) : options_(options) { places_.intern({}); }
 
   Status warm_up(GoalId root);
+  /// llguidance's options, a member of the schema.
+  Status read_guidance(ValueId schema);
 
   State state(const Place& place) { return places_.intern(place); }
   State at(Kind kind, FrameId frame) {

@@ -16,6 +16,16 @@ constexpr int32_t kMaxStepsSincePlain = 64;
 /// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
 /// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
 constexpr int32_t kManyOnGpu = 8;
+/// Steps with drafts before their cost is known.
+constexpr int32_t kFirstDraftSteps = 5;
+/// The cost of rows that verify drafts is measured again after so many steps without them.
+constexpr int32_t kMaxStepsSinceDrafts = 256;
+/// A row that verifies a draft of a single generation shares what the step reads with the other
+/// row, so that it costs less than a token: at most this much. Larger shares of the tokens that may
+/// differ must be accepted.
+constexpr double kSingleRowCost = 0.5;
+/// Margin against measurement noise.
+constexpr double kMargin = 1.1;
 /// Tokens in one step that the constraint of a generation leaves no choice about.
 constexpr int32_t kMaxExpected = 15;
 
@@ -51,12 +61,15 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / decoding));
   const bool plain =
       steps_.measured(decoding) < kFirstPlainSteps || since_plain_ >= kMaxStepsSincePlain;
+  const bool baseline = plain && decoding > 1;
+  const double row_cost = relative_row_cost(decoding);
   drafting_.clear();
   for (const DraftingSequence& s : sequences) {
     const int32_t possible = std::min(share, s.most);
     s.drafts->begin_round(s.history, plain ? 0 : possible);
-    // These tokens must be computed in any case: together they cost less than one by one.
-    if (s.drafts->use_expected(std::min(possible, kMaxExpected))) continue;
+    // These tokens must be computed in any case: on most machines they cost less together.
+    const int32_t most = baseline ? 0 : std::min(possible, kMaxExpected);
+    if (s.drafts->use_expected(most, row_cost)) continue;
     if (many && !s.drafts->speculation().always) {
       s.drafts->skip_round();
     } else if (!plain && possible > 0 && s.drafts->speculation().drafters != 0) {
@@ -70,6 +83,14 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
       if (now) call(i, drafting_, decoding);
     }
   }
+}
+
+double Drafters::relative_row_cost(int32_t decoding) const {
+  if (decoding == 1) return kSingleRowCost;
+  const double token = steps_.seconds(decoding) / decoding;
+  const bool measured = draft_rows_.measured(decoding) >= kFirstDraftSteps;
+  if (token <= 0 || !measured || since_drafts_ >= kMaxStepsSinceDrafts) return 0;
+  return kMargin * draft_rows_.seconds(decoding) / token;
 }
 
 void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding) {
@@ -139,7 +160,12 @@ Status Drafters::observe(size_t drafter, const model::StepPlan& plan,
 
 void Drafters::record_step(int32_t rows, int32_t sequences, double seconds) {
   steps_.add(rows, seconds);
-  since_plain_ = rows > sequences ? since_plain_ + 1 : 0;
+  const bool drafts = rows > sequences;
+  since_plain_ = drafts ? since_plain_ + 1 : 0;
+  since_drafts_ = drafts ? 0 : since_drafts_ + 1;
+  if (!drafts || steps_.measured(sequences) == 0) return;
+  const double further = std::max(0.0, seconds - steps_.seconds(sequences));
+  draft_rows_.add(sequences, further / (rows - sequences));
 }
 
 }  // namespace chimere::engine

@@ -63,12 +63,18 @@ class Drafters {
   Status observe(size_t drafter, const model::StepPlan& plan, const model::StepResult& result,
                  std::span<const StepRows> sequences);
   void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
+  /// Cost of a further row that verifies a draft, relative to that of a token without drafts: as
+  /// measured, or what a single generation's is assumed to be; 0 if it is not known yet, or was
+  /// last measured many steps ago.
+  double relative_row_cost(int32_t decoding) const;
 
   model::Model& model_;
   std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
   std::vector<DrafterEntry> entries_;
-  CostCurve steps_{0.25};    ///< decode steps, by rows
-  int32_t since_plain_ = 0;  ///< steps since the last one without drafts
+  CostCurve steps_{0.25};     ///< decode steps, by rows
+  CostCurve draft_rows_{0};   ///< a row that verifies a draft, by decoding sequences
+  int32_t since_plain_ = 0;   ///< steps since the last one without drafts
+  int32_t since_drafts_ = 0;  ///< steps since the last one with drafts
 };
 
 }  // namespace chimere::engine

@@ -45,6 +45,7 @@ void SequenceDrafts::start_round() {
   chosen_ = {};
   chosen_from_ = kNone;
   probing_ = skipped_ = false;
+  certain_ = 0;
 }
 
 void SequenceDrafts::begin_round(std::span<const int32_t> history, int32_t most) {
@@ -60,8 +61,11 @@ void SequenceDrafts::skip_round() {
   idle_rounds_ = kIdleAfter;
 }
 
-bool SequenceDrafts::use_expected(int32_t most) {
-  if (constraint_ == nullptr || !speculation_.certain || most < 1) return false;
+bool SequenceDrafts::use_expected(int32_t most, double row_cost) {
+  if (constraint_ == nullptr || !speculation_.certain || most < 1 || row_cost >= 1) return false;
+  certain_ = constraint_->certain_tokens();
+  if (followed_ <= row_cost) most = std::min(most, certain_);
+  if (most < 1) return false;
   const std::span<const int32_t> expected = constraint_->expected(most);
   chosen_.tokens.assign(expected.begin(), expected.end());
   return !expected.empty();
@@ -105,6 +109,10 @@ void SequenceDrafts::end(int32_t accepted, bool generation_ended) {
   idle_rounds_ = n == 0 && chosen_.passes == 0 ? idle_rounds_ + 1 : 0;
   counts_.drafted += n;
   counts_.accepted += accepted;
+  if (const int32_t open = n - certain_; chosen_from_ == kNone && open > 0) {
+    constexpr double kWeight = 0.25;
+    followed_ += kWeight * (std::max(0, accepted - certain_) / double(open) - followed_);
+  }
   if (chosen_from_ == kNone || probing_) return;
   if (n > 0) sources_[chosen_from_].shadow = {};
   // Drafts after the end of a generation are not evidence.

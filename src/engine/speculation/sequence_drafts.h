@@ -42,8 +42,10 @@ class SequenceDrafts {
   /// Replaces begin_round() in a round in which the drafters are not called.
   void skip_round();
   /// After begin_round(): the tokens that the constraint leaves no choice about, at most so many,
-  /// become the round's drafts. False if there are none.
-  bool use_expected(int32_t most);
+  /// become the round's drafts. False if there are none. `row_cost`: of verifying a token, relative
+  /// to the cost of a token without drafts. At 1 or more nothing is worth it; tokens that the
+  /// generation may choose otherwise (white space) must have been accepted more often than that.
+  bool use_expected(int32_t most, double row_cost);
   /// The builder to be filled by this drafter in this round; nothing if the drafter is not wanted.
   /// Drafters that do not compute come first.
   std::optional<ProposalBuilder> builder(size_t drafter, const DraftCosts& costs);
@@ -98,6 +100,7 @@ class SequenceDrafts {
   std::vector<Source> sources_;  ///< one for each entry
   SpeculationCounts counts_;
   int32_t idle_rounds_ = 0;
+  double followed_ = 1;  ///< share of expected tokens that were accepted, but for certain ones
 
   // The current round.
   Proposal chosen_;
@@ -105,6 +108,7 @@ class SequenceDrafts {
   DraftCosts costs_;            ///< of that drafter
   int32_t most_ = 0;
   bool probing_ = false;  ///< the draft only measures its cost
+  int32_t certain_ = 0;   ///< leading drafts that the constraint leaves no choice about
   bool skipped_ = false;
   size_t shadow_draft_at_ = 0;  ///< position of the token that the shadow drafts predict
 };

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/fresh_seed.h"
 #include "base/settings.h"
+#include "constraints/constraint.h"
+#include "constraints/token_trie.h"
 #include "engine/engine.h"
+#include "engine/output_constraint.h"
 #include "engine/speculation/cost_curve.h"
 #include "engine/speculation/draft_statistics.h"
 #include "engine/speculation/drafter.h"
@@ -120,6 +125,59 @@ TEST(Drafters, ScoreUnverifiedLookups) {
     for (size_t i = 0; i < half; ++i) push(history[i]);
   }
   EXPECT_GT(right, 300);
+}
+
+/// The drafts of one of eight generations under a constraint. A step takes 8 seconds and `row`
+/// seconds more for each draft.
+class ConstrainedDrafts {
+ public:
+  static constexpr int32_t kSequences = 8;
+
+  explicit ConstrainedDrafts(double row) : row_(row) {
+    const auto trie = constraints::TokenTrie::create(tokenizer_, FakeModel::kVocab);
+    const constraints::GbnfSpec letters{"root ::= \"" + std::string(2000, 'B') + "\""};
+    const auto compiled = constraints::Constraint::compile({letters, {}}, trie).value();
+    constraint_.emplace(compiled->matcher(), tokenizer_, FakeModel::kVocab);
+    drafts_ = drafters_.start(Speculation::off(), {}, &*constraint_);
+  }
+  /// The drafts of the next step, which are all accepted.
+  int32_t step() {
+    drafters_.propose(std::vector<DraftingSequence>{{drafts_.get(), history_, nullptr, 8}},
+                      kSequences, 64);
+    const auto n = static_cast<int32_t>(drafts_->drafts().size());
+    for (int32_t i = 0; i <= n; ++i) {
+      EXPECT_TRUE(constraint_->accept(tokenizer_.encode("B", false)[0]).value());
+    }
+    drafts_->end(n, false);
+    drafters_.record_step(kSequences + n, kSequences, kSequences + row_ * n);
+    return n;
+  }
+
+ private:
+  double row_;
+  FakeTokenizer tokenizer_;
+  FakeModel model_{64};
+  Drafters drafters_{{model_}, drafter_types()};
+  std::optional<OutputConstraint> constraint_;
+  std::unique_ptr<SequenceDrafts> drafts_;
+  std::vector<int32_t> history_ = {5};
+};
+
+/// Certain text is verified together where a row costs less than a step's share, and otherwise only
+/// to measure that.
+TEST(SequenceDrafts, CertainTokensAreVerifiedTogetherWherePossibleAtAGain) {
+  for (const double row : {0.5, 0.95}) {
+    ConstrainedDrafts generation(row);
+    int steps = 0;
+    int with_drafts = 0;
+    for (; steps < 150; ++steps) with_drafts += generation.step() > 0 ? 1 : 0;
+    if (row < 0.9) {
+      EXPECT_GT(with_drafts, 130);
+    } else {
+      EXPECT_GT(with_drafts, 0);
+      EXPECT_LT(with_drafts, 10);
+    }
+  }
 }
 
 TEST(SequenceDrafts, IdleEndsWithTheRoundThatFindsADraft) {

@@ -88,7 +88,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     u.weight = k_norm;
     kernels_.norm_rope(u);
     const int32_t position = batch.row_position[row];
-    const int32_t first_page = batch.page_begin[batch.row_sequence[row]];
+    const int32_t first_page = batch.pages_of(batch.row_sequence[row], kv.group);
     uint8_t* page =
         kv.base + batch.page_table[first_page + position / kKvPageTokens] * kv.page_bytes;
     append_key(u.y, n, position % kKvPageTokens, page + layout.key(head));
@@ -101,10 +101,21 @@ int32_t Attention::row_of(const Call& call, const Block& block, int query) {
   return block.row_begin + (block.first_query + query) / call.group;
 }
 
-/// Number of positions of a split visible to a query.
+/// End of the positions of a split visible to a query, 0 if there is none.
 int Attention::visible(const Call& call, const Block& block, int query, int64_t split) {
   const int64_t seen = call.batch.visible(row_of(call, block, query));
+  if (split < first_split(call, block, query)) return 0;
   return static_cast<int>(std::clamp<int64_t>(seen - split * kAttentionSplit, 0, kAttentionSplit));
+}
+
+/// Positions of a split before the query's window.
+int Attention::hidden(const Call& call, const Block& block, int query, int64_t split) {
+  const int64_t first = call.batch.first_visible(row_of(call, block, query), call.shape.window);
+  return static_cast<int>(std::clamp<int64_t>(first - split * kAttentionSplit, 0, kAttentionSplit));
+}
+
+int64_t Attention::first_split(const Call& call, const Block& block, int query) {
+  return call.batch.first_visible(row_of(call, block, query), call.shape.window) / kAttentionSplit;
 }
 
 /// Fills blocks_; returns the number of parts of all splits.
@@ -120,8 +131,10 @@ int64_t Attention::plan(const Call& call) {
     while (row < batch.n_rows && batch.row_sequence[row] == sequence) ++row;
     const int32_t queries = (row - begin) * call.group;
     for (int32_t q = 0; q < queries; q += step) {
-      Block b = {sequence, begin, q, std::min(step, queries - q), 0, parts};
-      b.n_splits = (batch.visible(row_of(call, b, b.n_queries - 1)) - 1) / kAttentionSplit + 1;
+      Block b = {sequence, begin, q, std::min(step, queries - q), 0, 0, parts};
+      b.first_split = first_split(call, b, 0);
+      b.n_splits = (batch.visible(row_of(call, b, b.n_queries - 1)) - 1) / kAttentionSplit + 1 -
+                   b.first_split;
       parts += b.n_splits * b.n_queries * call.shape.n_kv_heads;
       blocks_.push_back(b);
     }
@@ -134,35 +147,38 @@ int64_t Attention::scratch_floats(const Call& call) {
   return static_cast<int64_t>(kMaxQueries) * kAttentionSplit + decoded_floats(call.shape.head_dim);
 }
 
-/// parts [query, part_floats]
+/// The parts of a block's queries, [query, part_floats].
 void Attention::attend_split(const Call& call, const Block& block, int kv_head, int64_t split,
-                             float* scratch, float* parts) const {
+                             float* scratch, float* const* parts) const {
   const int n = call.shape.head_dim;
   const PageLayout layout(call.shape, call.kv.k_type, call.kv.v_type);
   std::array<const float*, kMaxQueries> q = {};
   std::array<int32_t, kMaxQueries> n_valid = {};
-  std::array<float*, kMaxQueries> part = {};
+  std::array<int32_t, kMaxQueries> first_valid = {};
   std::array<const uint8_t*, kPagesPerSplit> k = {};
   std::array<const uint8_t*, kPagesPerSplit> v = {};
   std::array<const uint8_t*, kPagesPerSplit> next = {};
   int most = 0;
+  int least = kAttentionSplit;
   for (int i = 0; i < block.n_queries; ++i) {
     const int64_t head =
         static_cast<int64_t>(kv_head) * call.group + (block.first_query + i) % call.group;
     q[i] = call.qg.row(row_of(call, block, i)) + head * call.shape.query_stride();
     n_valid[i] = visible(call, block, i, split);
-    part[i] = parts + i * call.part_floats;
+    first_valid[i] = n_valid[i] > 0 ? hidden(call, block, i, split) : 0;
     most = std::max(most, n_valid[i]);
+    if (n_valid[i] > 0) least = std::min(least, first_valid[i]);
   }
-  const int32_t* pages =
-      call.batch.page_table.data() + call.batch.page_begin[block.sequence] + split * kPagesPerSplit;
-  for (int p = 0; p * kKvPageTokens < most; ++p) {
+  const int32_t* pages = call.batch.page_table.data() +
+                         call.batch.pages_of(block.sequence, call.kv.group) +
+                         split * kPagesPerSplit;
+  for (int p = least / kKvPageTokens; p * kKvPageTokens < most; ++p) {
     const uint8_t* page = call.kv.base + pages[p] * call.kv.page_bytes;
     k[p] = page + layout.key(kv_head);
     v[p] = page + layout.value(kv_head);
   }
   SplitUnit u;
-  if (split + 1 < block.n_splits) {
+  if (split + 1 < block.first_split + block.n_splits) {
     u.n_next = visible(call, block, block.n_queries - 1, split + 1);
     u.next_k = next.data();
     for (int p = 0; p * kKvPageTokens < u.n_next; ++p) {
@@ -173,6 +189,7 @@ void Attention::attend_split(const Call& call, const Block& block, int kv_head, 
   u.n_queries = block.n_queries;
   u.q = q.data();
   u.n_valid = n_valid.data();
+  u.first_valid = first_valid.data();
   u.k = k.data();
   u.v = v.data();
   u.k_bytes = layout.k_head_bytes;
@@ -180,19 +197,20 @@ void Attention::attend_split(const Call& call, const Block& block, int kv_head, 
   u.scale = call.shape.scale;
   u.scores = scratch;
   u.decoded = scratch + static_cast<int64_t>(kMaxQueries) * kAttentionSplit;
-  u.part = part.data();
+  u.part = parts;
   kernels_.score[static_cast<int>(layout.k_type)](u);
   kernels_.weigh(u);
   kernels_.add_values[static_cast<int>(layout.v_type)](u);
 }
 
 void Attention::finish(const Call& call, const Block& block, int kv_head, int query,
-                       const float* part) const {
+                       float* part) const {
   const int n = call.shape.head_dim;
   const int32_t row = row_of(call, block, query);
   const int64_t head =
       static_cast<int64_t>(kv_head) * call.group + (block.first_query + query) % call.group;
   const float* q = call.qg.row(row) + head * call.shape.query_stride();
+  if (call.shape.sinks != nullptr) kernels_.fold_sink(call.shape.sinks[head], n, part);
   kernels_.finish_part(part, call.shape.gated ? q + n : nullptr, n,
                        dtype_info(call.kv.v_type).quantised, call.out.row(row) + head * n);
 }
@@ -203,11 +221,17 @@ void Attention::attend_whole(const Call& call, const Block& block, int kv_head, 
   float* scratch = scratch_.get(worker, scratch_floats(call) + 2 * parts_floats);
   float* all = scratch + scratch_floats(call);
   float* next = all + parts_floats;
-  attend_split(call, block, kv_head, 0, scratch, all);
-  for (int64_t split = 1; split < block.n_splits; ++split) {
-    attend_split(call, block, kv_head, split, scratch, next);
+  // The first split that a query sees goes to `all`, the others are folded into it.
+  std::array<float*, kMaxQueries> parts = {};
+  for (int64_t s = 0; s < block.n_splits; ++s) {
+    const int64_t split = block.first_split + s;
     for (int i = 0; i < block.n_queries; ++i) {
-      if (visible(call, block, i, split) == 0) continue;
+      float* const to = split == first_split(call, block, i) ? all : next;
+      parts[i] = to + i * call.part_floats;
+    }
+    attend_split(call, block, kv_head, split, scratch, parts.data());
+    for (int i = 0; i < block.n_queries; ++i) {
+      if (split == first_split(call, block, i) || visible(call, block, i, split) == 0) continue;
       kernels_.fold_part(next + i * call.part_floats, call.shape.head_dim,
                          all + i * call.part_floats);
     }
@@ -236,21 +260,25 @@ void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t ns) 
     const SplitTask& t = tasks_[i];
     const Block& b = blocks_[t.block];
     float* scratch = scratch_.get(worker, scratch_floats(call));
-    attend_split(call, b, t.kv_head, t.split, scratch, part_of(b, t.kv_head, t.split));
+    std::array<float*, kMaxQueries> of_queries = {};
+    for (int q = 0; q < b.n_queries; ++q) {
+      of_queries[q] = part_of(b, t.kv_head, t.split) + q * call.part_floats;
+    }
+    attend_split(call, b, t.kv_head, b.first_split + t.split, scratch, of_queries.data());
   });
   const int64_t heads = call.shape.n_kv_heads;
   for_units(pool_, static_cast<int64_t>(blocks_.size()) * heads, n_parts * call.part_floats / 8,
             [&](int64_t i, int /*worker*/) {
               const Block& b = blocks_[i / heads];
               const int head = static_cast<int>(i % heads);
-              float* all = part_of(b, head, 0);
               for (int q = 0; q < b.n_queries; ++q) {
                 const int64_t offset = q * call.part_floats;
-                for (int64_t s = 1; s < b.n_splits && visible(call, b, q, s) > 0; ++s) {
-                  kernels_.fold_part(part_of(b, head, s) + offset, call.shape.head_dim,
-                                     all + offset);
+                int64_t s = first_split(call, b, q) - b.first_split;
+                float* const all = part_of(b, head, s) + offset;
+                for (++s; s < b.n_splits && visible(call, b, q, b.first_split + s) > 0; ++s) {
+                  kernels_.fold_part(part_of(b, head, s) + offset, call.shape.head_dim, all);
                 }
-                finish(call, b, head, q, all + offset);
+                finish(call, b, head, q, all);
               }
             });
 }
@@ -266,7 +294,8 @@ void Attention::attend(const BatchView& batch, const AttentionShape& shape, Cons
   bool splits = false;
   for (const Block& b : blocks_) {
     splits |= b.n_splits > 1;
-    const int64_t positions = batch.visible(row_of(call, b, b.n_queries - 1));
+    const int64_t positions = batch.visible(row_of(call, b, b.n_queries - 1)) -
+                              batch.first_visible(row_of(call, b, 0), shape.window);
     ns += heads * b.n_queries * positions * shape.head_dim / 8;
   }
   if (pool_.size() > 1 && splits && parts * call.part_floats <= kMaxPartFloats) {

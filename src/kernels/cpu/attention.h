@@ -48,7 +48,8 @@ class Attention {
     int32_t row_begin;  ///< of the sequence
     int32_t first_query;
     int32_t n_queries;
-    int64_t n_splits;  ///< visible to its last row
+    int64_t first_split;  ///< the first one visible to its first row
+    int64_t n_splits;     ///< from there to the last one visible to its last row
     int64_t
         first_part;  ///< index of its first part, [KV head][split][query], in units of part_floats
   };
@@ -60,12 +61,13 @@ class Attention {
 
   static int32_t row_of(const Call& call, const Block& block, int query);
   static int visible(const Call& call, const Block& block, int query, int64_t split);
+  static int hidden(const Call& call, const Block& block, int query, int64_t split);
+  static int64_t first_split(const Call& call, const Block& block, int query);
   int64_t plan(const Call& call);
   static int64_t scratch_floats(const Call& call);
   void attend_split(const Call& call, const Block& block, int kv_head, int64_t split,
-                    float* scratch, float* parts) const;
-  void finish(const Call& call, const Block& block, int kv_head, int query,
-              const float* part) const;
+                    float* scratch, float* const* parts) const;
+  void finish(const Call& call, const Block& block, int kv_head, int query, float* part) const;
   void attend_whole(const Call& call, const Block& block, int kv_head, int worker);
   void attend_in_splits(const Call& call, int64_t n_parts, int64_t ns);
 

@@ -1,6 +1,7 @@
 // qk_norm_rope_append and attend on every instruction set against the oracle, bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/fresh_seed.h"
@@ -22,6 +23,17 @@ AttentionShape random_shape(Rng& rng) {
   s.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
   s.gated = uniform_int(rng, 0, 2) > 0;
   return s;
+}
+
+/// One page more, which is in the place of all pages that no row of the batch sees.
+void hide_pages(Scenario& scenario, int window) {
+  const int32_t hidden = scenario.n_pages++;
+  for (SequenceSpec& s : scenario.sequences) {
+    const int first = std::max(0, s.start + 1 - window);
+    for (int page = 0; page < first / kKvPageTokens; ++page) {
+      s.pages[static_cast<size_t>(page)] = hidden;
+    }
+  }
 }
 
 /// Rows whose keys and values are appended and whose queries attend. KV memory starts as NaN, so
@@ -92,13 +104,14 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   return before;
 }
 
-void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DType k_type,
-           DType v_type) {
+void check(Rng& rng, const AttentionShape& shape, Scenario scenario, DType k_type, DType v_type) {
   const auto ref = make_ref_ops();
   const Rng layer_seed = rng;
   Rng ref_rng = layer_seed;
-  Layer want(ref_rng, *ref, shape, k_type, v_type, scenario.n_pages);
+  const int n_pages = scenario.n_pages + 1;  // the last one stays NaN
+  Layer want(ref_rng, *ref, shape, k_type, v_type, n_pages);
   const Batch before(history(scenario));
+  if (shape.window > 0) hide_pages(scenario, shape.window);
   const Batch batch(scenario.sequences);
   const Layer::Rows past(rng, shape, before.view().n_rows);
   const Layer::Rows start(rng, shape, batch.view().n_rows);
@@ -117,7 +130,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
   }
   for (const CpuVariant& variant : cpu_variants()) {
     Rng same = layer_seed;
-    Layer got(same, *variant.ops, shape, k_type, v_type, scenario.n_pages);
+    Layer got(same, *variant.ops, shape, k_type, v_type, n_pages);
     append_past(*variant.ops, got);
     Layer::Rows rows = start;
     got.run(*variant.ops, batch.view(), rows);
@@ -225,6 +238,48 @@ TEST(Attention, EveryCombinationOfNormsAndRope) {
   }
 }
 
+/// Windows of every size, with and without sinks, in prompts, decode rows and blocks of rows; pages
+/// before the windows hold NaN.
+TEST(Attention, WindowsAndSinks) {
+  Rng rng(fresh_seed());
+  constexpr int kWindows[] = {1, 2, 17, 64, 128, 200, 256, 257, 300, 700};
+  for (const int window : kWindows) {
+    AttentionShape shape = random_shape(rng);
+    shape.window = window;
+    const std::vector<float> sinks = normal_floats(rng, shape.n_heads);
+    if (uniform_int(rng, 0, 2) > 0) shape.sinks = sinks.data();
+    Scenario scenario(rng, uniform_int(rng, 1, kMaxChunkRows), uniform_int(rng, 0, 900));
+    if (uniform_int(rng, 0, 2) == 0) scenario.add_blocks(rng);
+    check(rng, shape, scenario);
+  }
+}
+
+TEST(Attention, SinksOfEverySize) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_heads = 4;
+  shape.n_kv_heads = 2;
+  shape.head_dim = 32;
+  shape.scale = 0.25F;
+  const std::vector<float> sinks = {-1e30F, -2, 3, 80};
+  shape.sinks = sinks.data();
+  check(rng, shape, Scenario(rng, 20, 600));
+  // All of the weight is the sink's.
+  const auto ref = make_ref_ops();
+  SequenceSpec one;
+  one.slices = {{RowClass::kDecode, 1}};
+  one.write_slots = {-1};
+  one.pages = {0};
+  const Batch batch({one});
+  shape.gated = false;
+  const std::vector<float> huge(4, 1e4F);
+  shape.sinks = huge.data();
+  Layer layer(rng, *ref, shape, DType::kF32, DType::kF32, 1);
+  Layer::Rows rows(rng, shape, 1);
+  layer.run(*ref, batch.view(), rows);
+  for (int64_t c = 0; c < rows.out.cols; ++c) EXPECT_EQ(rows.out.row(0)[c], 0);
+}
+
 TEST(Attention, LongContextsInManySplits) {
   Rng rng(fresh_seed());
   AttentionShape shape;
@@ -234,6 +289,8 @@ TEST(Attention, LongContextsInManySplits) {
   shape.rope_dims = 16;
   shape.scale = 0.125F;
   for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
+  shape.window = 128;
+  check(rng, shape, Scenario(rng, 6, 2500));
 }
 
 /// Every number of queries in a block, with rows on both sides of a split boundary: the first
@@ -254,6 +311,7 @@ TEST(Attention, BlocksAcrossASplitBoundary) {
       s.slices = {{RowClass::kPrefill, rows}};
       s.write_slots.assign(static_cast<size_t>(rows), -1);
       s.start = 256 - uniform_int(rng, rows / 2, rows);
+      shape.window = rows % 2 == 0 ? uniform_int(rng, 1, 2 * rows) : 0;
       if (rows % 3 == 0) s.visible.assign(static_cast<size_t>(rows), s.start + rows);
       s.pages = {3, 1, 4, 0, 2};
       scenario.n_pages = 5;

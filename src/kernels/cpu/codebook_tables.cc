@@ -53,8 +53,18 @@ CodebookTable<int8_t, 16> values_plus(const std::array<int8_t, 16>& values, int 
   return bytes;
 }
 
+template <int kBytes, size_t kValues>
+CodebookTable<int8_t, kBytes> repeated(const std::array<int8_t, kValues>& values) {
+  CodebookTable<int8_t, kBytes> bytes{};
+  for (size_t i = 0; i < kBytes; ++i) bytes.entry[i] = values[i % kValues];
+  return bytes;
+}
+
 }  // namespace
 
+alignas(16) const CodebookTable<int8_t, 16> kIq2KTable = repeated<16>(quant::kIq2KValues);
+alignas(16) const CodebookTable<int8_t, 16> kIq3KTable = repeated<16>(quant::kIq3KValues);
+alignas(16) const CodebookTable<int8_t, 32> kIq5KTable = repeated<32>(quant::kIq5KValues);
 alignas(16) const CodebookTable<int8_t, 16> kIq4Values = values_plus(quant::kIq4NlValues, 0);
 alignas(16) const CodebookTable<int8_t, 16> kMxfp4Bytes = values_plus(quant::kMxfp4Values,
                                                                       1 << kMxfp4OffsetBits);
@@ -75,6 +85,14 @@ alignas(64) const CodebookTable<uint8_t, 2 * 512> kIq3SDigits = digits(quant::kI
                                                                        [](unsigned m) {
                                                                          return m;
                                                                        });
+
+alignas(64) const CodebookTable<uint32_t, 512> kIq3SBytes = [] {
+  CodebookTable<uint32_t, 512> bytes{};
+  for (size_t i = 0; i < 512; ++i) {
+    bytes.entry[i] = quant::kIq3SGrid[i] + (0x01010101U << kIq3SOffsetBits);
+  }
+  return bytes;
+}();
 
 alignas(64) const CodebookTable<uint8_t, 2 * 2048> kIq1Codes = two_bit_codes(quant::kIq1Grid,
                                                                              iq1_code);

@@ -16,6 +16,10 @@ struct CodebookTable {
 alignas(16) extern const CodebookTable<int8_t, 16> kIq4Values;
 alignas(16) extern const CodebookTable<int8_t, 16> kMxfp4Bytes;
 inline constexpr int kMxfp4OffsetBits = 4;
+/// The values of IQ2_K and IQ3_K, repeated, and of IQ5_K.
+alignas(16) extern const CodebookTable<int8_t, 16> kIq2KTable;
+alignas(16) extern const CodebookTable<int8_t, 16> kIq3KTable;
+alignas(16) extern const CodebookTable<int8_t, 32> kIq5KTable;
 
 /// Byte i: bits 2 j and 2 j + 1 are 0, 1 or 2 for element j (0 to 3) of entry i being 8, 25 or 43;
 /// byte n + i: the same of elements 4 to 7.
@@ -28,6 +32,10 @@ alignas(64) extern const CodebookTable<uint8_t, 2 * 1024> kIq2SCodes;
 /// element itself.
 alignas(64) extern const CodebookTable<uint8_t, 2 * 256> kIq3XxsDigits;
 alignas(64) extern const CodebookTable<uint8_t, 2 * 512> kIq3SDigits;
+
+/// quant::kIq3SGrid plus 16 in every byte.
+alignas(64) extern const CodebookTable<uint32_t, 512> kIq3SBytes;
+inline constexpr int kIq3SOffsetBits = 4;
 
 /// Like the IQ2 codes, with 0, 1 or 2 for -1, 0 or 1.
 alignas(64) extern const CodebookTable<uint8_t, 2 * 2048> kIq1Codes;

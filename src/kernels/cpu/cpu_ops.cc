@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "kernels/api.h"
 #include "kernels/cpu/attention.h"
@@ -7,7 +8,9 @@
 #include "kernels/cpu/delta_net.h"
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/sequence_attention.h"
 #include "kernels/cpu/state_space.h"
+#include "kernels/cpu/unpacked_experts.h"
 #include "kernels/cpu/vector_kernels.h"
 #include "kernels/cpu/worker_scratch.h"
 #include "kernels/ref/vector_ops.h"
@@ -23,8 +26,15 @@ const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
       return cpu::avx512::vector_kernels();
 #endif
 #ifdef CHIMERE_AVX2_KERNELS
+    case CpuIsa::kAvxVnni:
     case CpuIsa::kAvx2:
       return cpu::avx2::vector_kernels();
+#endif
+#ifdef CHIMERE_NEON_KERNELS
+    case CpuIsa::kNeon:
+    case CpuIsa::kDotprod:
+    case CpuIsa::kI8mm:
+      return cpu::neon::vector_kernels();
 #endif
     default:
       return cpu::generic::vector_kernels();
@@ -33,14 +43,27 @@ const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, CpuIsa isa)
+  CpuOps(ThreadPool& pool, CpuIsa isa, OnUnpack on_unpack)
       : pool_(pool),
+        on_unpack_(std::move(on_unpack)),
         kernels_(vector_kernels(isa)),
         linear_(pool, isa),
         delta_net_(pool, kernels_),
         state_space_(pool, kernels_),
         attention_(pool, kernels_),
+        sequence_attention_(pool, kernels_),
         scratch_(pool.size()) {}
+
+  Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
+                                                       std::optional<ExpertWeights> shared,
+                                                       ExpertPlacement where) override {
+    if (!on_unpack_ || !linear_.gains_from_unpacking()) {
+      return Ops::place_experts(std::move(routed), shared, where);
+    }
+    CHIMERE_TRY(auto placed, cpu::UnpackedExperts::create(pool_, std::move(routed), shared));
+    if (placed->bytes() > 0) on_unpack_(placed->bytes());
+    return std::unique_ptr<PlacedExperts>(std::move(placed));
+  }
 
   void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override {
@@ -63,6 +86,26 @@ class CpuOps final : public Ops {
       kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
     });
     return {y, rows};
+  }
+
+  Operand layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps,
+                     MatrixView y, StepRows rows) override {
+    cpu::for_units(pool_, x.rows, x.rows * x.cols / 6, [&](int64_t r, int /*worker*/) {
+      kernels_.layer_norm(x.row(r), weight, bias, eps, x.cols, y.row(r));
+    });
+    return {y, rows};
+  }
+
+  void add_bias(MatrixView y, const float* bias) override {
+    cpu::for_units(pool_, y.rows, y.rows * y.cols / 16, [&](int64_t r, int /*worker*/) {
+      float* const row = y.row(r);
+      for (int64_t i = 0; i < y.cols; ++i) row[i] += bias[i];
+    });
+  }
+
+  void attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape, MatrixView q,
+                        MatrixView k, ConstMatrixView v, MatrixView out) override {
+    sequence_attention_.attend(batch, shape, q, k, v, out);
   }
 
   void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
@@ -97,7 +140,7 @@ class CpuOps final : public Ops {
   }
 
   void linear(const Operand& x, std::span<const LinearJob> jobs) override {
-    linear_.linear(x.x, jobs);
+    linear_.linear(x.x, jobs, {&adapters_, x.rows == StepRows::kWanted});
   }
 
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
@@ -173,23 +216,25 @@ class CpuOps final : public Ops {
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                const float* shared_gate, const MoeOptions& options, MatrixView y) override {
     linear_.moe_ffn(x.x, experts.routed, routing, experts.shared ? &*experts.shared : nullptr,
-                    shared_gate, options, y);
+                    shared_gate, options, y, {&adapters_, x.rows == StepRows::kWanted});
   }
 
  private:
   ThreadPool& pool_;
+  const OnUnpack on_unpack_;
   const cpu::VectorKernels& kernels_;
   cpu::LinearEngine linear_;
   cpu::DeltaNet delta_net_;
   cpu::StateSpace state_space_;
   cpu::Attention attention_;
+  cpu::SequenceAttention sequence_attention_;
   cpu::WorkerScratch scratch_;  ///< of route()
 };
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa) {
-  return std::make_unique<CpuOps>(pool, isa);
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa, OnUnpack on_unpack) {
+  return std::make_unique<CpuOps>(pool, isa, std::move(on_unpack));
 }
 
 }  // namespace chimere::kernels

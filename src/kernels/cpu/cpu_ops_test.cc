@@ -76,7 +76,8 @@ TEST(CpuOps, Activate) {
     for (const int rows : {1, 5, 33}) {
       const Matrix h(rng, rows, cols, 3);
       const Matrix up(rng, rows, cols, 3);
-      for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+      for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared,
+                                 Activation::kClampedSwiglu}) {
         for (const ConstMatrixView& factors : {up.view(), ConstMatrixView()}) {
           Matrix want = h;
           ref->activate(f, want.view(), factors);

@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/system.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace chimere::kernels {
 namespace {
 
@@ -11,10 +17,27 @@ constexpr CpuIsa kCompiled[] = {
 #ifdef CHIMERE_AVX2_KERNELS
     CpuIsa::kAvx2,
 #endif
+#ifdef CHIMERE_AVX_VNNI_KERNELS
+    CpuIsa::kAvxVnni,
+#endif
 #ifdef CHIMERE_AVX512_KERNELS
     CpuIsa::kAvx512,
 #endif
+#ifdef CHIMERE_NEON_KERNELS
+    CpuIsa::kNeon,    CpuIsa::kDotprod, CpuIsa::kI8mm,
+#endif
 };
+
+#if defined(__x86_64__)
+/// clang 16's __builtin_cpu_supports() does not know AVX-VNNI: leaf 7, subleaf 1, bit 4 of eax.
+bool has_avx_vnni() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1U) != 0;
+}
+#endif
 
 }  // namespace
 
@@ -26,11 +49,17 @@ CpuFeatures cpu_features() {
   __builtin_cpu_init();
   // Every processor with AVX2 and FMA also has F16C, which is older than both.
   cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  cpu.avx_vnni = cpu.avx2 && has_avx_vnni();
   cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512vnni");
   cpu.codebooks = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bitalg") &&
                   __builtin_cpu_supports("gfni");
+#elif defined(__aarch64__)
+  const ArmFeatures arm = arm_features();
+  cpu.neon = true;
+  cpu.dotprod = arm.dotprod;
+  cpu.i8mm = arm.dotprod && arm.i8mm;
 #endif
   return cpu;
 }
@@ -39,8 +68,16 @@ bool runs(CpuIsa isa, const CpuFeatures& cpu, bool with_avx2) {
   switch (isa) {
     case CpuIsa::kAvx512:
       return cpu.avx2 && cpu.avx512 && (cpu.codebooks || with_avx2);
+    case CpuIsa::kAvxVnni:
+      return cpu.avx2 && (cpu.avx_vnni || cpu.avx512);
     case CpuIsa::kAvx2:
       return cpu.avx2;
+    case CpuIsa::kNeon:
+      return cpu.neon;
+    case CpuIsa::kDotprod:
+      return cpu.dotprod;
+    case CpuIsa::kI8mm:
+      return cpu.i8mm;
     default:
       return true;
   }
@@ -66,8 +103,16 @@ const char* cpu_isa_name(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:
       return "avx512";
+    case CpuIsa::kAvxVnni:
+      return "avx-vnni";
     case CpuIsa::kAvx2:
       return "avx2";
+    case CpuIsa::kNeon:
+      return "neon";
+    case CpuIsa::kDotprod:
+      return "neon-dotprod";
+    case CpuIsa::kI8mm:
+      return "neon-i8mm";
     default:
       return "generic";
   }

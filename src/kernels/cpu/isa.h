@@ -21,14 +21,19 @@ namespace chimere::kernels::cpu {
 /// The processor features that kernels need.
 struct CpuFeatures {
   bool avx2 = false;       ///< AVX2 and FMA
+  bool avx_vnni = false;   ///< AVX-VNNI: byte dot products of 256 bits without AVX-512
   bool avx512 = false;     ///< F, BW, DQ, VL and VNNI
   bool codebooks = false;  ///< VBMI, BITALG and GFNI: codebooks by byte permutations
+  bool neon = false;       ///< every 64-bit ARM processor
+  bool dotprod = false;    ///< byte dot products of ARMv8.2
+  bool i8mm = false;       ///< byte matrix products of ARMv8.6
 };
 CpuFeatures cpu_features();
 
-/// Whether a processor supports the kernels of `isa`. On processors without byte permutations,
-/// kAvx512 takes the codebook formats' products from kAvx2; `with_avx2` says whether those are
-/// compiled in.
+/// Whether a processor supports the kernels of `isa`. kAvxVnni exists in two encodings, AVX-VNNI's
+/// and AVX-512's, so that it can be measured on processors with more. On processors without byte
+/// permutations, kAvx512 takes the codebook formats' products from kAvx2; `with_avx2` says whether
+/// those are compiled in.
 bool runs(CpuIsa isa, const CpuFeatures& cpu, bool with_avx2);
 
 }  // namespace chimere::kernels::cpu

@@ -18,6 +18,13 @@ TEST(Isa, Avx2NeedsAvx2) {
   EXPECT_TRUE(cpu::runs(CpuIsa::kAvx2, {.avx2 = true}, true));
 }
 
+TEST(Isa, AvxVnniHasTwoEncodings) {
+  EXPECT_FALSE(cpu::runs(CpuIsa::kAvxVnni, {.avx2 = true}, true));
+  EXPECT_TRUE(cpu::runs(CpuIsa::kAvxVnni, {.avx2 = true, .avx_vnni = true}, true));
+  EXPECT_TRUE(cpu::runs(CpuIsa::kAvxVnni, {.avx2 = true, .avx512 = true}, true));
+  EXPECT_FALSE(cpu::runs(CpuIsa::kAvx512, {.avx2 = true, .avx_vnni = true}, true));
+}
+
 TEST(Isa, Avx512TakesCodebooksFromAvx2WhereTheProcessorCannotPermuteBytes) {
   const cpu::CpuFeatures avx2 = {.avx2 = true};
   const cpu::CpuFeatures vnni = {.avx2 = true, .avx512 = true};
@@ -26,6 +33,17 @@ TEST(Isa, Avx512TakesCodebooksFromAvx2WhereTheProcessorCannotPermuteBytes) {
   EXPECT_TRUE(cpu::runs(CpuIsa::kAvx512, vnni, true));
   EXPECT_FALSE(cpu::runs(CpuIsa::kAvx512, vnni, false));
   EXPECT_TRUE(cpu::runs(CpuIsa::kAvx512, all, false));
+}
+
+TEST(Isa, ArmNeedsWhatItsKernelsUse) {
+  const cpu::CpuFeatures neon = {.neon = true};
+  const cpu::CpuFeatures dotprod = {.neon = true, .dotprod = true};
+  EXPECT_TRUE(cpu::runs(CpuIsa::kNeon, neon, false));
+  EXPECT_FALSE(cpu::runs(CpuIsa::kDotprod, neon, false));
+  EXPECT_TRUE(cpu::runs(CpuIsa::kDotprod, dotprod, false));
+  EXPECT_FALSE(cpu::runs(CpuIsa::kI8mm, dotprod, false));
+  EXPECT_FALSE(cpu::runs(CpuIsa::kNeon, {}, false));
+  EXPECT_FALSE(cpu::runs(CpuIsa::kAvx2, dotprod, false));
 }
 
 TEST(Isa, TheBestIsTheLastCompiledOneThatThisProcessorRuns) {

@@ -12,6 +12,14 @@
 
 namespace chimere::kernels::cpu {
 
+/// Adapters of the rows of a matrix of a step; `wanted`: the matrix has the step's wanted rows.
+struct MatrixAdapters {
+  const StepAdapters* step = nullptr;  ///< nullptr: none
+  bool wanted = false;
+
+  bool none() const { return step == nullptr || step->none(); }
+};
+
 /// Computes the bits that docs/numerics.md defines, on any instruction set. Owns the scratch memory
 /// of its operations, so one call at a time.
 class LinearEngine {
@@ -22,12 +30,14 @@ class LinearEngine {
   LinearEngine(const LinearEngine&) = delete;
   LinearEngine& operator=(const LinearEngine&) = delete;
 
+  /// Whether weights of type kIQ3_S_UNPACKED (unpacked_iq3_s.h) are allowed and faster than IQ3_S.
+  bool gains_from_unpacking() const;
   /// See Ops::linear.
-  void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs, MatrixAdapters adapters = {});
   /// See Ops::moe_ffn.
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-               MatrixView y);
+               MatrixView y, MatrixAdapters adapters = {});
   /// See Ops::activate.
   void activate(Activation f, MatrixView h, ConstMatrixView up);
 

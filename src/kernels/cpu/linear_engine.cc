@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/unpacked_iq3_s.h"
 #include "kernels/dot_rule.h"
 
 namespace chimere::kernels::cpu {
@@ -19,8 +20,14 @@ const MatmulKernels& kernels_for(CpuIsa isa) {
 #ifdef CHIMERE_AVX512_KERNELS
   if (isa == CpuIsa::kAvx512) return avx512::matmul_kernels();
 #endif
+#ifdef CHIMERE_AVX_VNNI_KERNELS
+  if (isa == CpuIsa::kAvxVnni) return avx2::vnni_matmul_kernels();
+#endif
 #ifdef CHIMERE_AVX2_KERNELS
   if (isa == CpuIsa::kAvx2) return avx2::matmul_kernels();
+#endif
+#ifdef CHIMERE_NEON_KERNELS
+  if (isa != CpuIsa::kGeneric) return neon::matmul_kernels(isa);
 #endif
   static_cast<void>(isa);
   return generic::matmul_kernels();
@@ -29,7 +36,10 @@ const MatmulKernels& kernels_for(CpuIsa isa) {
 }  // namespace
 
 LinearEngine::Impl::Impl(ThreadPool& p, CpuIsa isa)
-    : pool(p), kernels(kernels_for(isa)), workers(static_cast<size_t>(p.size())) {}
+    : pool(p),
+      kernels(kernels_for(isa)),
+      workers(static_cast<size_t>(p.size())),
+      low_rank(p, kernels) {}
 
 void LinearEngine::Impl::float_product(const WeightView& w, int64_t begin, int64_t end,
                                        const ActivationRows& x, float* const* y,
@@ -55,9 +65,10 @@ void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end
   if (!takes_integer_dot(w.type)) {
     return float_product(w, begin, end, x, y, accumulate);
   }
+  const bool unpacked = w.type == DType::kIQ3_S_UNPACKED;
   IntegerProduct p;
-  p.w = w.row(begin);
-  p.w_stride = row_bytes(w.type, w.n_in);
+  p.w_stride = unpacked ? unpacked_row_bytes(w.n_in) : row_bytes(w.type, w.n_in);
+  p.w = static_cast<const uint8_t*>(w.data) + begin * p.w_stride;
   p.n_in = w.n_in;
   p.n_out = end - begin;
   p.x = x.rounded;
@@ -65,7 +76,7 @@ void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end
   p.n_rows = x.n;
   p.accumulate = accumulate;
   p.scratch = worker.scratch.reserve(static_cast<size_t>(scratch_bytes(w.n_in)));
-  kernels.integer[kernel_index(w.type)](p);
+  (unpacked ? kernels.unpacked_iq3_s : kernels.integer[kernel_index(w.type)])(p);
 }
 
 void LinearEngine::Impl::scaled_product(const LinearJob& job, const OutputTile& tile,
@@ -140,14 +151,19 @@ LinearEngine::LinearEngine(ThreadPool& pool, CpuIsa isa)
     : impl_(std::make_unique<Impl>(pool, isa)) {}
 LinearEngine::~LinearEngine() = default;
 
-void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+bool LinearEngine::gains_from_unpacking() const { return impl_->kernels.unpacked_iq3_s != nullptr; }
+
+void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs,
+                          MatrixAdapters adapters) {
   impl_->linear(x, jobs);
+  if (!adapters.none()) impl_->low_rank.add(x, jobs, *adapters.step, adapters.wanted);
 }
 
 void LinearEngine::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                            const Routing& routing, const ExpertWeights* shared,
-                           const float* shared_gate, const MoeOptions& options, MatrixView y) {
-  impl_->moe_ffn(x, experts, routing, shared, shared_gate, options, y);
+                           const float* shared_gate, const MoeOptions& options, MatrixView y,
+                           MatrixAdapters adapters) {
+  impl_->moe_ffn(x, experts, routing, shared, shared_gate, options, y, adapters);
 }
 
 }  // namespace chimere::kernels::cpu

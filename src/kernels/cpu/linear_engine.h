@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/low_rank.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/rounded_matrix.h"
 
@@ -34,6 +35,7 @@ struct LinearEngine::Impl {
     Buffer<uint8_t> scratch;
     Buffer<float> out;
     std::vector<float*> y;
+    LowRankScratch low_rank;
   };
 
   /// Rows of one expert: entries [begin, begin + count) of the arrays sorted by expert.
@@ -48,10 +50,11 @@ struct LinearEngine::Impl {
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-               MatrixView y);
+               MatrixView y, MatrixAdapters adapters);
 
   /// Adds the activation order that the type's kernel reads.
   void add_order(DType t, ActivationOrders& orders) const {
+    if (t == DType::kIQ3_S_UNPACKED) return;
     const ActivationOrder order = kernels.order[kernel_index(t)];
     orders.by_fours = orders.by_fours || order == ActivationOrder::kByFours;
     orders.by_eights = orders.by_eights || order == ActivationOrder::kByEights;
@@ -73,6 +76,11 @@ struct LinearEngine::Impl {
   /// Sorts (row, rank) pairs by expert into `groups`, `order` and `place`.
   void group_by_expert(ConstMatrixView x, std::span<const ExpertWeights> experts,
                        const Routing& routing, const ExpertWeights* shared, bool is_rounded);
+  /// Finds the entries whose experts adapters change, and computes their inner products with x.
+  void prepare_adapters(ConstMatrixView x, const Routing& routing, MatrixAdapters adapters);
+  /// y[i] += what the adapters of entry first + i change, for outputs [begin, end) of one matrix.
+  void add_adapters(WeightView ExpertWeights::*matrix, const Group& group, int64_t begin,
+                    int64_t end, float* const* y, Worker& worker) const;
   void gate_up(const OutputTile& tile, Activation activation, Worker& worker);
   void down(int64_t begin, int64_t end, const Routing& routing, bool has_shared, float scale,
             MatrixView y, Worker& worker);
@@ -98,6 +106,18 @@ struct LinearEngine::Impl {
   std::vector<const float*> h_rows;
   RoundedMatrix h_rounded;
   std::vector<float> shared_weights;  ///< [rows] sigmoid of the shared gate, or 1
+
+  LowRankProducts low_rank;
+  /// An entry's adapters: where its inner products with each matrix lie in inner_products.
+  struct EntryAdapters {
+    std::span<const AdapterUse> uses;
+    int64_t gate = 0;
+    int64_t up = 0;
+    int64_t down = 0;
+  };
+  const StepAdapters* step_adapters = nullptr;
+  std::vector<EntryAdapters> entry_adapters;  ///< [entries]; empty: no adapter changes an expert
+  Buffer<float> inner_products;
 };
 
 }  // namespace chimere::kernels::cpu

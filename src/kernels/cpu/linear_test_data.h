@@ -19,7 +19,8 @@ inline const std::vector<DType>& all_weight_types() {
       DType::kQ5_0,    DType::kQ5_1,  DType::kQ8_0,   DType::kQ2_K,    DType::kQ3_K,
       DType::kQ4_K,    DType::kQ5_K,  DType::kQ6_K,   DType::kIQ2_XXS, DType::kIQ2_XS,
       DType::kIQ3_XXS, DType::kIQ1_S, DType::kIQ4_NL, DType::kIQ3_S,   DType::kIQ2_S,
-      DType::kIQ4_XS,  DType::kIQ1_M, DType::kMXFP4};
+      DType::kIQ4_XS,  DType::kIQ1_M, DType::kMXFP4,  DType::kTQ1_0,   DType::kTQ2_0,
+      DType::kIQ2_K,   DType::kIQ3_K, DType::kIQ4_K,  DType::kIQ5_K};
   return kTypes;
 }
 
@@ -85,6 +86,12 @@ class Random {
       case DType::kQ2_K:
         set_f16(block + 80);
         set_f16(block + 82);
+        break;
+      case DType::kTQ1_0:
+        set_f16(block + 52);
+        break;
+      case DType::kTQ2_0:
+        set_f16(block + 64);
         break;
       case DType::kQ3_K:
         set_f16(block + 108);

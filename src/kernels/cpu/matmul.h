@@ -13,6 +13,10 @@
 #include "kernels/activation.h"
 #include "kernels/dot_rule.h"
 
+namespace chimere::kernels {
+enum class CpuIsa;  // kernels/api.h
+}
+
 namespace chimere::kernels::cpu {
 
 /// Arrays of a rounded row are zero-padded to a multiple of this many elements.
@@ -60,6 +64,20 @@ struct FloatProduct {
   bool accumulate = false;
 };
 
+/// y[r][o] = fma(scale, v, y[r][o]) with the chain v = fma(b[j][o], u[r][j], v) from +0, for
+/// o < n_out, r < n_rows: the second factor of an adapter, transposed.
+struct LowRankProduct {
+  DType type = DType::kF32;  ///< kF32, kF16 or kBF16
+  const uint8_t* b = nullptr;
+  int64_t b_stride = 0;  ///< bytes from one j to the next
+  int64_t rank = 0;
+  int64_t n_out = 0;
+  const float* const* u = nullptr;
+  float* const* y = nullptr;
+  int64_t n_rows = 0;
+  float scale = 1;
+};
+
 /// Space for 16 unpacked rows (integers, then a scale and a minimum per 16), plus tile buffers.
 constexpr int64_t scratch_bytes(int64_t n_in) {
   return 16 * padded(n_in) + 2 * 16 * 4 * (padded(n_in) / 16) + 32768;
@@ -77,7 +95,7 @@ using IntegerKernel = void (*)(const IntegerProduct&);
 using FloatKernel = void (*)(const FloatProduct&);
 
 /// Size of the kernel tables, which are indexed by type.
-inline constexpr size_t kKernelTypes = 40;
+inline constexpr size_t kKernelTypes = static_cast<size_t>(DType::kIQ5_K) + 1;
 [[gnu::always_inline]] constexpr size_t kernel_index(DType t) { return static_cast<size_t>(t); }
 
 struct MatmulKernels {
@@ -85,6 +103,8 @@ struct MatmulKernels {
   void (*round)(const float* x, int64_t n, const RoundedRow& out) = nullptr;
   /// By type (kernel_index()); nullptr for types that take the float dot product.
   IntegerKernel integer[kKernelTypes] = {};
+  /// Of weights as UnpackedIq3S; nullptr where they would not be faster than IQ3_S.
+  IntegerKernel unpacked_iq3_s = nullptr;
   ActivationOrder order[kKernelTypes] = {};  ///< the order of a RoundedRow that the kernel reads
   FloatKernel f32 = nullptr;
   FloatKernel f16 = nullptr;
@@ -93,6 +113,7 @@ struct MatmulKernels {
   void (*activate)(Activation f, float* h, const float* up, int64_t n) = nullptr;
   /// total[i] = fma(weight, out[i], total[i])
   void (*add_scaled)(float* total, float weight, const float* out, int64_t n) = nullptr;
+  void (*add_low_rank)(const LowRankProduct& p) = nullptr;
 };
 
 namespace generic {
@@ -102,14 +123,18 @@ void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
 void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
+void add_low_rank(const LowRankProduct& p);
 }  // namespace generic
 namespace avx2 {
 const MatmulKernels& matmul_kernels();
+/// The same with byte dot products, in the encoding that this processor supports.
+const MatmulKernels& vnni_matmul_kernels();
 void product_f32(const FloatProduct& p);
 void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
 void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
+void add_low_rank(const LowRankProduct& p);
 }  // namespace avx2
 namespace avx512 {
 const MatmulKernels& matmul_kernels();
@@ -118,7 +143,18 @@ void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
 void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
+void add_low_rank(const LowRankProduct& p);
 }  // namespace avx512
+namespace neon {
+/// `isa`: kNeon, kDotprod or kI8mm.
+const MatmulKernels& matmul_kernels(CpuIsa isa);
+void product_f32(const FloatProduct& p);
+void product_f16(const FloatProduct& p);
+void product_bf16(const FloatProduct& p);
+void activate(Activation f, float* h, const float* up, int64_t n);
+void add_scaled(float* total, float weight, const float* out, int64_t n);
+void add_low_rank(const LowRankProduct& p);
+}  // namespace neon
 
 }  // namespace chimere::kernels::cpu
 

@@ -2,6 +2,7 @@
 // all experts and the sum in rank order. Rows are sorted by expert, so that each weight is read
 // once per step.
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear_engine.h"
@@ -24,6 +25,18 @@ int64_t tile_width(int64_t n_out, int64_t n_entries, int n_threads) {
   const int64_t width =
       std::min({kWide, kMaxResults / std::max<int64_t>(1, n_entries), n_out / (2 * n_threads)});
   return std::max(kNarrow, width / kNarrow * kNarrow);
+}
+
+/// rows[i] += bias, for `count` rows of `width` elements; bias is nullptr where there is none.
+void add_bias(const float* bias, float* const* rows, int64_t count, int64_t width) {
+  if (bias == nullptr) return;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t o = 0; o < width; ++o) rows[i][o] += bias[o];
+  }
+}
+
+const float* from(const float* bias, int64_t begin) {
+  return bias != nullptr ? bias + begin : nullptr;
 }
 
 }  // namespace
@@ -67,6 +80,65 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
   }
 }
 
+void LinearEngine::Impl::prepare_adapters(ConstMatrixView x, const Routing& routing,
+                                          MatrixAdapters adapters) {
+  entry_adapters.clear();
+  if (adapters.none()) return;
+  step_adapters = adapters.step;
+  entry_adapters.resize(entry_x.size());
+  for (size_t pair = 0; pair < place.size(); ++pair) {
+    const auto n_pairs = static_cast<size_t>(x.rows * routing.n_used);
+    if (pair < n_pairs && routing.ids[pair] < 0) continue;
+    const size_t row = pair < n_pairs ? pair / static_cast<size_t>(routing.n_used) : pair - n_pairs;
+    entry_adapters[static_cast<size_t>(place[pair])].uses =
+        step_adapters->of(static_cast<int64_t>(row), adapters.wanted);
+  }
+  int64_t inner = 0;
+  for (const Group& group : groups) {
+    for (int64_t i = group.begin; i < group.begin + group.count; ++i) {
+      EntryAdapters& entry = entry_adapters[static_cast<size_t>(i)];
+      const ExpertWeights& e = *group.weights;
+      for (const auto& [at, w] :
+           {std::pair(&entry.gate, &e.gate), {&entry.up, &e.up}, {&entry.down, &e.down}}) {
+        *at = inner;
+        inner += LowRankChange{*step_adapters, entry.uses, *w}.inner();
+      }
+    }
+  }
+  if (inner == 0) return entry_adapters.clear();
+  inner_products.reserve(static_cast<size_t>(inner));
+  pool.parallel_for(static_cast<int64_t>(groups.size()), 1,
+                    [&](int64_t begin, int64_t end, int id) {
+                      LowRankScratch& scratch = workers[static_cast<size_t>(id)].low_rank;
+                      for (int64_t g = begin; g < end; ++g) {
+                        const Group& group = groups[static_cast<size_t>(g)];
+                        for (int64_t i = group.begin; i < group.begin + group.count; ++i) {
+                          const EntryAdapters& entry = entry_adapters[static_cast<size_t>(i)];
+                          const float* const* row = &entry_x[static_cast<size_t>(i)];
+                          const ExpertWeights& e = *group.weights;
+                          low_rank_inner(kernels, {*step_adapters, entry.uses, e.gate}, row, 1,
+                                         inner_products.data() + entry.gate, scratch);
+                          low_rank_inner(kernels, {*step_adapters, entry.uses, e.up}, row, 1,
+                                         inner_products.data() + entry.up, scratch);
+                        }
+                      }
+                    });
+}
+
+void LinearEngine::Impl::add_adapters(WeightView ExpertWeights::*matrix, const Group& group,
+                                      int64_t begin, int64_t end, float* const* y,
+                                      Worker& worker) const {
+  if (entry_adapters.empty()) return;
+  for (int64_t i = 0; i < group.count; ++i) {
+    const EntryAdapters& entry = entry_adapters[static_cast<size_t>(group.begin + i)];
+    const int64_t at = matrix == &ExpertWeights::gate ? entry.gate
+                       : matrix == &ExpertWeights::up ? entry.up
+                                                      : entry.down;
+    low_rank_outputs(kernels, {*step_adapters, entry.uses, group.weights->*matrix}, 1,
+                     inner_products.data() + at, 1, begin, end, y + i, worker.low_rank);
+  }
+}
+
 void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, Worker& worker) {
   const Group& group = groups[static_cast<size_t>(tile.owner)];
   const auto first = static_cast<size_t>(group.begin);
@@ -79,13 +151,18 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, 
   auto h_at = [&](int64_t i) { return h.data() + (group.begin + i) * h_stride + tile.begin; };
   for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = h_at(i);
   const float* up = nullptr;
-  if (group.weights->gated()) {
-    product(group.weights->gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  const ExpertWeights& expert = *group.weights;
+  if (expert.gated()) {
+    product(expert.gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
+    add_adapters(&ExpertWeights::gate, group, tile.begin, tile.end, worker.y.data(), worker);
+    add_bias(from(expert.gate_bias, tile.begin), worker.y.data(), x.n, width);
     float* const out = worker.out.reserve(static_cast<size_t>(group.count * width));
     for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
     up = out;
   }
-  product(group.weights->up, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  product(expert.up, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  add_adapters(&ExpertWeights::up, group, tile.begin, tile.end, worker.y.data(), worker);
+  add_bias(from(expert.up_bias, tile.begin), worker.y.data(), x.n, width);
   for (int64_t i = 0; i < x.n; ++i) {
     kernels.activate(activation, h_at(i), up != nullptr ? up + i * width : nullptr, width);
   }
@@ -93,6 +170,12 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, 
   // The thread that completes the group's h rounds it.
   std::atomic<int64_t>& left = tiles_left[static_cast<size_t>(tile.owner)];
   if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  for (int64_t i = group.begin; !entry_adapters.empty() && i < group.begin + group.count; ++i) {
+    const EntryAdapters& entry = entry_adapters[static_cast<size_t>(i)];
+    low_rank_inner(kernels, {*step_adapters, entry.uses, expert.down},
+                   &h_rows[static_cast<size_t>(i)], 1, inner_products.data() + entry.down,
+                   worker.low_rank);
+  }
   if (!takes_integer_dot(group.weights->down.type)) return;
   for (int64_t i = group.begin; i < group.begin + group.count; ++i) {
     kernels.round(h.data() + i * h_stride, group.weights->down.n_in, h_rounded.rows()[i]);
@@ -112,6 +195,8 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
     x.x = h_rows.data() + group.begin;
     x.rounded = h_rounded.rows() + group.begin;
     product(group.weights->down, begin, end, x, worker.y.data() + group.begin, false, worker);
+    add_adapters(&ExpertWeights::down, group, begin, end, worker.y.data() + group.begin, worker);
+    add_bias(from(group.weights->down_bias, begin), worker.y.data() + group.begin, x.n, width);
   }
   float* total = out + n_entries * width;
   auto add = [&](int64_t pair, float weight) {
@@ -131,8 +216,8 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
 
 void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                                  const Routing& routing, const ExpertWeights* shared,
-                                 const float* shared_gate, const MoeOptions& options,
-                                 MatrixView y) {
+                                 const float* shared_gate, const MoeOptions& options, MatrixView y,
+                                 MatrixAdapters adapters) {
   if (x.rows == 0) return;
   bool integer = false;
   ActivationOrders orders;
@@ -159,6 +244,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
     round_rows(x);
   }
   group_by_expert(x, experts, routing, shared, integer);
+  prepare_adapters(x, routing, adapters);
 
   const auto n_entries = static_cast<int64_t>(entry_x.size());
   h_stride = padded(n_ff);

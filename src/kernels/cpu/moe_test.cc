@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/linear_test_data.h"
+#include "kernels/cpu/unpacked_experts.h"
 
 namespace chimere::kernels {
 namespace {
@@ -25,6 +27,7 @@ struct Moe {
   std::vector<float> x;
   std::vector<float> y;  ///< the residual stream before the op
   std::vector<std::vector<uint8_t>> bytes;
+  std::deque<std::vector<float>> biases;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
   std::vector<float> shared_gate;  ///< empty: none
@@ -53,6 +56,8 @@ struct Moe {
   }
 };
 
+constexpr auto kReference = [](auto... arguments) { ref::moe_ffn(arguments...); };
+
 Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, DType out) {
   Moe m;
   m.rows = rows;
@@ -67,11 +72,20 @@ Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, 
   for (int e = 0; e < n_experts; ++e) {
     m.experts.push_back(m.make_expert(random, n_ff, in, out, gated));
   }
+  if (random.between(0, 1) == 0) {
+    for (ExpertWeights& e : m.experts) {
+      if (gated) e.gate_bias = m.biases.emplace_back(random.activations(1, n_ff)).data();
+      e.up_bias = m.biases.emplace_back(random.activations(1, n_ff)).data();
+      e.down_bias = m.biases.emplace_back(random.activations(1, m.n_embd)).data();
+    }
+  }
   const int64_t shared_unit = std::max(32, dtype_info(in).block_elements);
   m.shared =
       m.make_expert(random, shared_unit * random.between(1, 4), out, in, random.between(0, 2) > 0);
   const bool gates_shared = random.between(0, 2) > 0;
-  m.options.activation = static_cast<Activation>(random.between(0, 2));
+  const bool all_gated = gated && (!m.has_shared || m.shared.gated());
+  m.options.activation =
+      static_cast<Activation>(random.between(0, all_gated ? kActivations - 1 : kActivations - 2));
   if (random.between(0, 1) == 0) m.options.scale = 0.22F;
   for (int64_t r = 0; r < rows; ++r) {
     if (gates_shared) m.shared_gate.push_back(random.normal());
@@ -108,7 +122,7 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
     const auto n_used = static_cast<int>(random.between(1, std::min(n_experts, 4)));
     Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
     skip_experts(random, m);
-    const std::vector<float> want = m.run(ref::moe_ffn);
+    const std::vector<float> want = m.run(kReference);
     for (const CpuIsa isa : usable_cpu_isas()) {
       for (const int threads : {1, 2, 3}) {
         ThreadPool pool(threads);
@@ -123,6 +137,38 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
                 << ": want " << want[i] << " got " << got[i];
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Moe, UnpackedExpertsGiveTheOraclesBits) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const DType down : {DType::kIQ3_S, DType::kQ4_K}) {
+    for (const int64_t rows : {1, 2, 3, 4, 5, 8, 30}) {
+      const auto n_experts = static_cast<int>(random.between(2, 6));
+      Moe m = make_moe(random, rows, n_experts, 2, DType::kIQ3_S, down);
+      const std::vector<float> want = m.run(kReference);
+      for (const CpuIsa isa : usable_cpu_isas()) {
+        ThreadPool pool(2);
+        cpu::LinearEngine engine(pool, isa);
+        if (!engine.gains_from_unpacking()) continue;
+        const auto placed = cpu::UnpackedExperts::create(pool, m.experts, m.shared);
+        ASSERT_TRUE(placed.ok());
+        EXPECT_GT((*placed)->bytes(), 0);
+        Moe unpacked = m;
+        unpacked.experts = (*placed)->routed;
+        unpacked.shared = *(*placed)->shared;
+        for (const ExpertWeights& e : unpacked.experts) {
+          EXPECT_EQ(e.up.type, DType::kIQ3_S_UNPACKED);
+          EXPECT_EQ(e.down.type, down == DType::kIQ3_S ? DType::kIQ3_S_UNPACKED : down);
+        }
+        const std::vector<float> got =
+            unpacked.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
+        ASSERT_EQ(std::memcmp(want.data(), got.data(), 4 * want.size()), 0)
+            << cpu_isa_name(isa) << " rows " << rows;
       }
     }
   }
@@ -148,7 +194,7 @@ TEST(Moe, OneEngineServesManySizes) {
     const DType in = round % 2 == 0 ? DType::kIQ3_S : DType::kF32;
     const DType out = round % 3 == 0 ? DType::kQ4_K : DType::kIQ3_S;
     Moe m = make_moe(random, random.between(1, 30), 6, 2, in, out);
-    const std::vector<float> want = m.run(ref::moe_ffn);
+    const std::vector<float> want = m.run(kReference);
     const std::vector<float> got =
         m.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
     ASSERT_EQ(std::memcmp(want.data(), got.data(), 4 * want.size()), 0) << "round " << round;
@@ -163,8 +209,8 @@ TEST(Moe, SkippedExpertsCountAsWeightZero) {
     m.ids[k] = -1;
     weightless.weights[k] = 0;
   }
-  const std::vector<float> got = m.run(ref::moe_ffn);
-  const std::vector<float> want = weightless.run(ref::moe_ffn);
+  const std::vector<float> got = m.run(kReference);
+  const std::vector<float> want = weightless.run(kReference);
   for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i], want[i]) << i;
 }
 

@@ -2,6 +2,9 @@
 #ifndef CHIMERE_KERNELS_CPU_STATE_SPACE_H_
 #define CHIMERE_KERNELS_CPU_STATE_SPACE_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "base/thread_pool.h"
 #include "kernels/api.h"
 #include "kernels/cpu/vector_kernels.h"
@@ -23,9 +26,14 @@ class StateSpace {
                       RecurrentView state, MatrixView out);
 
  private:
+  /// Computes `products_` and `chunk_of_slice_`.
+  void multiply_groups(const BatchView& batch, const SsdShape& shape, ConstMatrixView xbc);
+
   ThreadPool& pool_;
   const VectorKernels& kernels_;
   WorkerScratch scratch_;
+  AlignedFloats products_;               ///< of ssd_scan: [chunks, n_groups] SsdProducts
+  std::vector<int32_t> chunk_of_slice_;  ///< counts the chunks before a slice
 };
 
 }  // namespace chimere::kernels::cpu

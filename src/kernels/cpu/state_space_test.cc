@@ -21,8 +21,9 @@ using Shapes = StateSpaceShapes;
 using State = RecurrentStates;
 
 void expect_same_rows(const Layer& got, int64_t from, const Layer& want, int64_t to, int64_t count,
-                      const std::string& what) {
+                      const std::string& what, bool with_ssd = true) {
   for (size_t op = 0; op < 3; ++op) {
+    if (op == 1 && !with_ssd) continue;
     const Matrix& g = *got.results()[op];
     const Matrix& w = *want.results()[op];
     for (int64_t r = 0; r < count; ++r) {
@@ -35,7 +36,7 @@ void expect_same_rows(const Layer& got, int64_t from, const Layer& want, int64_t
 TEST(StateSpace, EveryInstructionSetGivesTheOraclesBits) {
   Rng rng(fresh_seed());
   for (int round = 0; round < 12; ++round) {
-    const Scenario scenario(rng, 20, 0, 11);
+    const Scenario scenario(rng, round % 2 == 0 ? 20 : kMaxChunkRows, 0, 11);
     const Batch batch(scenario.sequences);
     const Layer start(rng, random_state_space(rng), batch.view().n_rows, scenario.n_slots,
                       scenario.n_row_blocks);
@@ -116,8 +117,9 @@ TEST(StateSpace, FoldingHasTheBitsOfComputing) {
   }
 }
 
-// A row has the same bits as a decode row of a call of its own.
-TEST(StateSpace, ARowDependsOnNeitherItsBatchNorItsClass) {
+// A chunk, or a decode row, has the bits of a call of its own. The rows of convolutions and of
+// selective scans have the bits of decode rows.
+TEST(StateSpace, ARowDependsOnNoOtherRowOfItsBatch) {
   Rng rng(fresh_seed());
   for (int round = 0; round < 6; ++round) {
     const Scenario scenario(rng, 20, 0);
@@ -126,23 +128,32 @@ TEST(StateSpace, ARowDependsOnNeitherItsBatchNorItsClass) {
     for (const CpuVariant& variant : cpu_variants()) {
       Layer together = start;
       together.run(*variant.ops, batch.view());
-      int64_t row = 0;
+      int64_t begin = 0;
       for (const SequenceSpec& s : scenario.sequences) {
-        Layer alone = start;
-        int32_t slot = s.read_slot;
-        for (const int32_t wanted : s.write_slots) {
-          SequenceSpec part = s;
-          part.slices = {{RowClass::kDecode, 1}};
-          part.read_slot = slot;
-          slot = wanted >= 0 ? wanted : scenario.n_slots;
-          part.write_slots = {slot};
-          Layer step = start.part(row, 1);
-          for (size_t op = 0; op < 3; ++op) *step.states()[op] = *alone.states()[op];
-          step.run(*variant.ops, Batch({part}).view());
-          for (size_t op = 0; op < 3; ++op) *alone.states()[op] = *step.states()[op];
-          expect_same_rows(step, 0, together, row, 1, variant.name);
-          ++row;
+        for (const bool as_decode : {false, true}) {
+          Layer alone = start;
+          int32_t slot = s.read_slot;
+          int64_t row = begin;
+          for (const auto& [row_class, rows] : s.slices) {
+            const bool whole = row_class == RowClass::kPrefill && !as_decode;
+            const int count = whole ? rows : 1;
+            for (int done = 0; done < rows; done += count, row += count) {
+              const int32_t wanted = s.write_slots[static_cast<size_t>(row - begin + count - 1)];
+              SequenceSpec part = s;
+              part.slices = {{whole ? RowClass::kPrefill : RowClass::kDecode, count}};
+              part.read_slot = slot;
+              slot = wanted >= 0 ? wanted : scenario.n_slots;
+              part.write_slots.assign(static_cast<size_t>(count), -1);
+              part.write_slots.back() = slot;
+              Layer step = start.part(row, count);
+              for (size_t op = 0; op < 3; ++op) *step.states()[op] = *alone.states()[op];
+              step.run(*variant.ops, Batch({part}).view());
+              for (size_t op = 0; op < 3; ++op) *alone.states()[op] = *step.states()[op];
+              expect_same_rows(step, 0, together, row, count, variant.name, !as_decode);
+            }
+          }
         }
+        begin += s.rows();
       }
     }
   }
@@ -154,13 +165,17 @@ double plain_softplus(double x) { return std::log1p(std::exp(x)); }
 TEST(StateSpace, TheOracleComputesTheFormulas) {
   Rng rng(fresh_seed());
   for (int round = 0; round < 6; ++round) {
-    const int rows = uniform_int(rng, 1, 30);
+    const int chunk = uniform_int(rng, 1, kMaxChunkRows);
+    const int decode = uniform_int(rng, 1, 4);
+    const int second = uniform_int(rng, 1, 20);
+    const int rows = chunk + decode + second;
     const Shapes shapes = random_state_space(rng);
     Layer got(rng, shapes, rows, 1, 0);
     for (State* s : got.states()) std::ranges::fill(s->slots, 0.0F);
     const Layer in = got;
     SequenceSpec all;
-    all.slices = {{RowClass::kPrefill, rows}};
+    all.slices = {
+        {RowClass::kPrefill, chunk}, {RowClass::kDecode, decode}, {RowClass::kPrefill, second}};
     all.write_slots.assign(static_cast<size_t>(rows), -1);
     got.run(*make_ref_ops(), Batch({all}).view());
 

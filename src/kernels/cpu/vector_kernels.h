@@ -59,6 +59,45 @@ struct SsdStep {
   float* out = nullptr;  ///< [head_dim]
 };
 
+/// What the heads of one group share in a chunk of Ops::ssd_scan.
+struct SsdProducts {
+  int state_dim = 0;
+  int n_rows = 0;
+  const float* b = nullptr;  ///< [state_dim] of the first row; so is c
+  const float* c = nullptr;
+  int64_t stride = 0;
+  float* bt = nullptr;  ///< [state_dim, 64]: B, transposed
+  float* cb = nullptr;  ///< [64, 64]: the products of C_i and B_j
+};
+constexpr int64_t ssd_products_floats(int state_dim) {
+  return 64 * static_cast<int64_t>(state_dim) + 64 * 64;
+}
+
+/// One head in one chunk of Ops::ssd_scan. `after` may be `before`.
+struct SsdChunk {
+  int head_dim = 0;  ///< a multiple of 16
+  int state_dim = 0;
+  int n_rows = 0;
+  const float* bt = nullptr;  ///< of SsdProducts; so is cb
+  const float* cb = nullptr;
+  const float* x = nullptr;  ///< [head_dim] of the first row
+  const float* c = nullptr;  ///< [state_dim] of the first row
+  int64_t stride = 0;        ///< of x and c
+  const float* dt = nullptr;
+  int64_t dt_stride = 0;
+  float dt_bias = 0;
+  float a = 0;
+  float d = 0;
+  const float* before = nullptr;  ///< [state_dim, head_dim]
+  float* after = nullptr;
+  float* out = nullptr;  ///< [head_dim] of the first row
+  int64_t out_stride = 0;
+  float* scratch = nullptr;  ///< ssd_chunk_floats(head_dim)
+};
+constexpr int64_t ssd_chunk_floats(int head_dim) {
+  return 2 * 64 * static_cast<int64_t>(head_dim) + 64 * 64;
+}
+
 /// One row of 16 channels of Ops::selective_scan. `after` may be `before`.
 struct SelectiveStep {
   int state_dim = 0;
@@ -149,8 +188,11 @@ struct SplitUnit {
   int n_queries = 0;                ///< at most kMaxQueries
   const float* const* q = nullptr;  ///< [n_queries]
   const int32_t* n_valid =
-      nullptr;  ///< [n_queries] positions of the split visible to the query, 0 to 256
-  const uint8_t* const* k = nullptr;  ///< the KV head's keys in each page of the split
+      nullptr;  ///< [n_queries] end of the split's positions visible to the query, 0 to 256
+  /// [n_queries] the first visible position, less than n_valid where that is not 0.
+  const int32_t* first_valid = nullptr;
+  /// The KV head's keys in each page of the split; pages without a visible position are not read.
+  const uint8_t* const* k = nullptr;
   const uint8_t* const* v = nullptr;
   int64_t k_bytes = 0;  ///< of one head's keys in a page
   int64_t v_bytes = 0;
@@ -171,6 +213,30 @@ constexpr int64_t decoded_floats(int head_dim) {
   const int64_t keys = 32 * static_cast<int64_t>(head_dim);
   constexpr int64_t kValues = 32 * 256;
   return keys > kValues ? keys : kValues;
+}
+
+/// Some queries of one head of one sequence of Ops::attend_sequences, against the whole sequence.
+struct SequenceUnit {
+  int head_dim = 0;          ///< a multiple of 16
+  int n_rows = 0;            ///< of the sequence
+  int first = 0;             ///< position of the first query
+  int n_queries = 0;         ///< at most kMaxQueries
+  const float* q = nullptr;  ///< the head in the first query's row, rotated
+  int64_t q_stride = 0;
+  const float* k = nullptr;  ///< the KV head in the sequence's first row, rotated
+  int64_t k_stride = 0;
+  const float* v = nullptr;  ///< the same
+  int64_t v_stride = 0;
+  float scale = 0;
+  float slope = 0;           ///< 0: none
+  int window = 0;            ///< 0: none
+  float* scratch = nullptr;  ///< sequence_scratch_floats()
+  float* out = nullptr;      ///< the head in the first query's row
+  int64_t out_stride = 0;
+};
+/// Scores of kMaxQueries queries, and 16 transposed keys.
+constexpr int64_t sequence_scratch_floats(int64_t n_rows, int64_t head_dim) {
+  return (n_rows + 15) / 16 * 16 * kMaxQueries + 16 * head_dim;
 }
 
 /// One row of Ops::route; RoutingSpec in plain numbers.
@@ -201,6 +267,9 @@ constexpr int64_t route_scratch_floats(int n_experts) {
 struct VectorKernels {
   /// One row of n elements (any n).
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  /// One row of n elements (any n); bias may be nullptr.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                     float* y);
   /// One head of n elements (any n).
   void (*gated_rms_norm)(const float* x, const float* z, const float* weight, float eps, int64_t n,
                          float* y);
@@ -211,6 +280,8 @@ struct VectorKernels {
   void (*scan_chunk)(const ScanUnit&);
   void (*ssd_step)(const SsdStep&);
   void (*ssd_fold)(const SsdStep&);
+  void (*ssd_products)(const SsdProducts&);
+  void (*ssd_chunk)(const SsdChunk&);
   void (*selective_step)(const SelectiveStep&);
   void (*selective_fold)(const SelectiveStep&);
   void (*norm_rope)(const NormRope&);
@@ -225,10 +296,13 @@ struct VectorKernels {
   void (*add_values[kKvTypes])(const SplitUnit&);
   /// Folds a query's part `next` into `all`.
   void (*fold_part)(const float* next, int head_dim, float* all);
+  /// Folds a logit without a value into `all`.
+  void (*fold_sink)(float sink, int head_dim, float* all);
   /// out = values / sum * sigmoid(gate), without the gate if it is nullptr; with `hadamard` the
   /// quotient is rotated back first.
   void (*finish_part)(const float* part, const float* gate, int head_dim, bool hadamard,
                       float* out);
+  void (*attend_sequence)(const SequenceUnit&);
   void (*route)(const RouteUnit&);
 };
 
@@ -239,6 +313,9 @@ namespace avx2 {
 const VectorKernels& vector_kernels();
 }
 namespace avx512 {
+const VectorKernels& vector_kernels();
+}
+namespace neon {
 const VectorKernels& vector_kernels();
 }
 

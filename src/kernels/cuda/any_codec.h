@@ -68,6 +68,18 @@ __device__ __forceinline__ void with_integer_type(DType type, F f) {
       return f.template operator()<DType::kIQ4_NL>();
     case DType::kIQ4_XS:
       return f.template operator()<DType::kIQ4_XS>();
+    case DType::kTQ1_0:
+      return f.template operator()<DType::kTQ1_0>();
+    case DType::kTQ2_0:
+      return f.template operator()<DType::kTQ2_0>();
+    case DType::kIQ2_K:
+      return f.template operator()<DType::kIQ2_K>();
+    case DType::kIQ3_K:
+      return f.template operator()<DType::kIQ3_K>();
+    case DType::kIQ4_K:
+      return f.template operator()<DType::kIQ4_K>();
+    case DType::kIQ5_K:
+      return f.template operator()<DType::kIQ5_K>();
     default:
       return;
   }

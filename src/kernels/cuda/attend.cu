@@ -138,7 +138,7 @@ using PerHead = float[kHeads];
 
 /// The largest score of each head. Contains one block barrier.
 template <int kHeads>
-__device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
+__device__ __forceinline__ void largest(int hidden, int count, const Shared<kHeads>& shared,
                                         const Scores<kHeads>& s, PerHead<kHeads>& top) {
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
@@ -147,7 +147,8 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
     top[h] = -INFINITY;
 #pragma unroll
     for (int i = 0; i < kOwnPositions; ++i) {
-      if (thread + i * kAttendThreads < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
+      const int p = thread + i * kAttendThreads;
+      if (p >= hidden && p < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
     }
   }
   // Butterfly reduction: lanes that differ in a bit divide their heads, until each has one.
@@ -185,15 +186,16 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
 /// Weights of the positions and their partial sums. Contains one block barrier; another one must
 /// precede reads of the partial sums.
 template <int kHeads>
-__device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
+__device__ __forceinline__ void weigh(int hidden, int count, const Scores<kHeads>& s,
                                       const PerHead<kHeads>& top, const Shared<kHeads>& shared) {
 #pragma unroll
   for (int i = 0; i < kOwnPositions; ++i) {
     const int p = static_cast<int>(threadIdx.x) + i * kAttendThreads;
-    // -0 beyond the last position leaves every sum unchanged.
+    // -0 beyond the last position and before the first leaves every sum unchanged.
     PerHead<kHeads> w;
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
+    for (int h = 0; h < kHeads; ++h)
+      w[h] = p >= hidden && p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
     float* to = shared.weights + p * kHeads;
     if constexpr (kHeads == 4) {
       *reinterpret_cast<float4*>(to) = make_float4(w[0], w[1], w[2], w[3]);
@@ -266,8 +268,9 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 }
 
 template <KvType kType, int kHeads, int kPairs>
-__device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
-                                           KvPipeline& pipeline, Sums<kHeads, kPairs>& o) {
+__device__ __forceinline__ void add_values(int n, int hidden, int count,
+                                           const Shared<kHeads>& shared, KvPipeline& pipeline,
+                                           Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
   constexpr int kGroup = Unit::kElements / 2;  // positions per unit
   constexpr int kGroups =
@@ -311,13 +314,13 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
   for (int first = 0; first < count; first += kGroups * kGroup) {
     const uint4* stage = pipeline.take();
     const int end = min(first + kGroups * kGroup, count);
-    if (kUnrolled && end == first + kGroups * kGroup) {
+    if (kUnrolled && hidden <= first && end == first + kGroups * kGroup) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) add_group(stage, g, first + g * kGroup);
       continue;
     }
-    int p = first;
-    if (!kUnrolled) {
+    int p = max(first, hidden / 2 * 2);
+    if (!kUnrolled && p == first) {
 #pragma unroll 1
       for (; p + kGroup <= end; p += kGroup) add_group(stage, (p - first) / kGroup, p);
     }
@@ -328,9 +331,10 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
       const int c = p % kGroup / 2;
       float x[kPairs][4];
       decode(raw, p - 2 * c, c, x);
-      // Missing positions count as -0 * 0.
+      // Missing positions and hidden ones count as -0 * 0.
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
+        if (p < hidden) x[j][0] = x[j][1] = 0;
         if (p + 1 == count) x[j][2] = x[j][3] = 0;
       }
       add_two<kHeads, kPairs>(weights + p * kHeads, x, o);
@@ -350,7 +354,7 @@ __device__ __forceinline__ Fold fold_of(float max, float next) {
   return {top, exp_f32(max - top), exp_f32(next - top)};
 }
 
-/// A split's partial result for a head, in args.parts.
+/// The partial result of a row's split, from its first one on, for a head; in args.parts.
 struct Part {
   float* o;
   float2* max_and_sum;
@@ -364,20 +368,21 @@ __device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int sp
           reinterpret_cast<float2*>(rest) + at + split};
 }
 
-/// Writes a split's weighted values to args.parts, or folds them into shared.o.
+/// Writes the weighted values of the row's split number `part` to args.parts, or folds them into
+/// shared.o.
 template <KvType kType, int kHeads, int kPairs>
-__device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
-                                           int count, bool real, const PerHead<kHeads>& top,
-                                           const PerHead<kHeads>& max, const Shared<kHeads>& shared,
-                                           KvPipeline& pipeline) {
+__device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int part,
+                                           int hidden, int count, bool real,
+                                           const PerHead<kHeads>& top, const PerHead<kHeads>& max,
+                                           const Shared<kHeads>& shared, KvPipeline& pipeline) {
   const int n = args.dims.head_dim;
   Sums<kHeads, kPairs> o = {};
-  add_values<kType, kHeads, kPairs>(n, count, shared, pipeline, o);
+  add_values<kType, kHeads, kPairs>(n, hidden, count, shared, pipeline, o);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     if (h >= heads.count) break;
-    float* to = args.parts != nullptr ? part_of(args, heads.first + h, split).o : shared.o + h * n;
-    const bool adds = args.parts == nullptr && split > 0;
+    float* to = args.parts != nullptr ? part_of(args, heads.first + h, part).o : shared.o + h * n;
+    const bool adds = args.parts == nullptr && part > 0;
     const Fold f = adds ? fold_of(max[h], top[h]) : Fold{};
 #pragma unroll
     for (int j = 0; j < kPairs; ++j) {
@@ -417,9 +422,9 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
                                            const HeadTile& heads, int split, bool real,
                                            const Shared<kHeads>& shared) {
   const int n = args.dims.head_dim;
-  const int positions = query.visible;
   const bool folds = args.parts == nullptr;
-  const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
+  const int first_split = query.first_split();
+  const int end = folds && real ? first_split + query.splits() : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
@@ -436,10 +441,12 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
   PerHead<kHeads> max = {};
   PerHead<kHeads> sum = {};
   for (; split < end; ++split) {
-    const int first = split * kSplit;
-    const int count = min(kSplit, positions - first);
+    const Span span(query, split);
+    const int hidden = span.hidden;
+    const int count = span.count;
+    const int part = split - first_split;
     KvPipeline pipeline;
-    pipeline.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
+    pipeline.begin(args, query, heads.kv_head, span.first, count, pairs_log, real, shared);
     pipeline.wait();
     __syncthreads();
     Scores<kHeads> s = {};
@@ -450,38 +457,51 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
       for (int i = 0; i < kOwnPositions; ++i) s[h][i] = s[h][i] * args.scale;
     }
     PerHead<kHeads> top;
-    largest(count, shared, s, top);
-    weigh(count, s, top, shared);
+    largest(hidden, count, shared, s, top);
+    weigh(hidden, count, s, top, shared);
     // The dry run covers one whole stage and the remainder after the last whole one.
     const int stage = pipeline.stage_positions();
     const int added = real || count < 2 * stage ? count : stage + count % stage;
     for_type(args.kv.v_type, [&]<KvType kType>() {
       if (pairs_log == 0) {
-        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, pipeline);
+        put_values<kType, kHeads, 1>(args, heads, part, hidden, added, real, top, max, shared,
+                                     pipeline);
       } else {
-        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, pipeline);
+        put_values<kType, kHeads, 2>(args, heads, part, hidden, added, real, top, max, shared,
+                                     pipeline);
       }
     });
     __syncthreads();
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
+      const Fold f = part > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
       max[h] = f.max;
       if (thread != h) continue;
       const float next = sum_of(h, shared);
-      sum[h] = split > 0 && folds ? fmaf(next, f.take, sum[h] * f.keep) : next;
+      sum[h] = part > 0 && folds ? fmaf(next, f.take, sum[h] * f.keep) : next;
       if (folds) {
         shared.sum[h] = sum[h];
       } else if (real && h < heads.count) {
-        *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], next);
+        *part_of(args, heads.first + h, part).max_and_sum = make_float2(top[h], next);
       }
     }
   }
   if (!folds) return;
+  PerHead<kHeads> keep;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    keep[h] = 1;
+    if (args.sinks == nullptr) continue;
+    const Fold f = fold_of(max[h], args.sinks[heads.first + min(h, heads.count - 1)]);
+    keep[h] = f.keep;
+    if (thread == h) shared.sum[h] = sum[h] * f.keep + f.take;
+  }
   __syncthreads();
-  for (int h = 0; h < heads.count; ++h) {
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    if (h >= heads.count) break;
     for (int i = thread; i < n; i += kAttendThreads) {
-      shared.o[h * n + i] = shared.o[h * n + i] / shared.sum[h];
+      shared.o[h * n + i] = shared.o[h * n + i] * keep[h] / shared.sum[h];
     }
   }
   write_heads(args, query.row, heads.first, heads.count, real, shared.o);
@@ -554,6 +574,11 @@ __device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int h
     __syncthreads();
     if (!real) break;
   }
+  if (args.sinks != nullptr) {
+    const Fold f = fold_of(max, args.sinks[head]);
+    value = make_float4(value.x * f.keep, value.y * f.keep, value.z * f.keep, value.w * f.keep);
+    sum = sum * f.keep + f.take;
+  }
   if (adds) o[thread] = make_float4(value.x / sum, value.y / sum, value.z / sum, value.w / sum);
   write_heads(args, row, head, 1, real, reinterpret_cast<float*>(o));
 }
@@ -566,16 +591,16 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
   heads.first = heads.kv_head * args.group + tile * kHeads;
   heads.count = min(kHeads, args.group - tile * kHeads);
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
-  const int split = args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z);
+  const int split =
+      query.first_split() + (args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z));
   if (split * kSplit >= query.visible) {
     wait_for_previous_kernel();
     return;
   }
   const Shared<kHeads> shared(memory, args.dims.head_dim);
   if (args.prefetches != 0) {
-    const int first = split * kSplit;
-    prefetch_split(args, query, heads.kv_head, first, min(kSplit, query.visible - first), tile,
-                   args.tiles);
+    const Span span(query, split);
+    prefetch_split(args, query, heads.kv_head, span.first, span.count, tile, args.tiles);
   }
   // A dry run may read memory that the previous kernel still writes; its results are discarded.
 #pragma unroll 1
@@ -621,7 +646,7 @@ CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
     wait_for_previous_kernel();
     return;
   }
-  const int splits = (query.visible + kSplit - 1) / kSplit;
+  const int splits = query.splits();
 #pragma unroll 1
   for (int pass = args.warms_icache != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {

@@ -1,7 +1,8 @@
 // Attention of prefill rows on tensor cores (docs/numerics.md, "attend, prefill rows on GPUs"). A
 // block handles 128 queries of one slice that share a kv head, 16 per warp in registers, and
-// iterates over the positions from 0 in tiles of 32. Queries are independent and tiles begin at
-// multiples of 32, so a query's result does not depend on the other queries of the step.
+// iterates over the positions from 0, or from its first window, in tiles of 32. Queries are
+// independent and tiles begin at multiples of 32, so a query's result does not depend on the other
+// queries of the step.
 //
 // Work per query and position: 2 * head_dim multiply-adds on tensor cores. Bytes: all keys and
 // values once per 128 queries, most of them from L2. They are converted to f16 in one of two
@@ -50,6 +51,7 @@ struct TilePlace {
   int sequence;
   int kv_head;
   int first;  ///< first position
+  int begin;  ///< first position that the block sees
   int end;    ///< end of the positions that the block sees
 
   __device__ __forceinline__ uint8_t* page() const {
@@ -183,17 +185,24 @@ __device__ __forceinline__ void put_keys(const TilePlace& at, const RawKeys& raw
   }
 }
 
-/// The f16 pair of positions p and p + 1, with zeros for positions from `end` on.
-__device__ __forceinline__ uint32_t before(uint32_t pair, int p, int end) {
-  if (p + 1 < end) return pair;
-  return p < end ? pair & 0xFFFFU : 0;
+/// Positions of a tile, by their place in it.
+struct Places {
+  int begin;
+  int end;
+};
+
+/// The f16 pair of positions p and p + 1, with zeros for those that are not seen.
+__device__ __forceinline__ uint32_t seen_pair(uint32_t pair, int p, const Places& seen) {
+  if (p >= seen.begin && p + 1 < seen.end) return pair;
+  const uint32_t low = p >= seen.begin && p < seen.end ? pair & 0xFFFFU : 0;
+  return p + 1 >= seen.begin && p + 1 < seen.end ? low | (pair & 0xFFFF0000U) : low;
 }
 
 template <int kDim>
 __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues& raw,
                                            Tile<kDim>& tile) {
   constexpr int kPairs = kDim / 2;
-  const int end = at.end - at.first;
+  const Places seen = {at.begin - at.first, at.end - at.first};
   switch (at.args.kv.v_type) {
     case KvType::kQ8_0:
       for_units<kPairs * kPositions / 8>([&](int i, int unit) {
@@ -206,8 +215,8 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
         for (int w = 0; w < 4; ++w) {
           const uint32_t biased = words[w] ^ 0x80808080U;
           const int p = 8 * u + 2 * w;
-          out[0][w] = before(scaled_pair<128>(biased, 0x4240U, d[w]), p, end);
-          out[1][w] = before(scaled_pair<128>(biased, 0x4341U, d[w]), p, end);
+          out[0][w] = seen_pair(scaled_pair<128>(biased, 0x4240U, d[w]), p, seen);
+          out[1][w] = seen_pair(scaled_pair<128>(biased, 0x4341U, d[w]), p, seen);
         }
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
@@ -234,9 +243,10 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
             for (int e = 0; e < 2; ++e) {
               const uint32_t nibbles = (word >> (4 * e)) & 0x0F0F0F0FU;
               const int p = 8 * u + 4 * w;
-              out[e][2 * w] = before(scaled_pair<8>(nibbles, 0x4140U, d[4 * j + 2 * w]), p, end);
+              out[e][2 * w] =
+                  seen_pair(scaled_pair<8>(nibbles, 0x4140U, d[4 * j + 2 * w]), p, seen);
               out[e][2 * w + 1] =
-                  before(scaled_pair<8>(nibbles, 0x4342U, d[4 * j + 2 * w + 1]), p + 2, end);
+                  seen_pair(scaled_pair<8>(nibbles, 0x4342U, d[4 * j + 2 * w + 1]), p + 2, seen);
             }
           }
 #pragma unroll
@@ -260,10 +270,10 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
         for (int half = 0; half < 2; ++half) {
           const uint4 four = units[(slot / 4 + 2 * u + half) * kPairs + pair];
           const int p = 8 * u + 4 * half;
-          out[0][2 * half] = before(__byte_perm(four.x, four.y, 0x5410U), p, end);
-          out[1][2 * half] = before(__byte_perm(four.x, four.y, 0x7632U), p, end);
-          out[0][2 * half + 1] = before(__byte_perm(four.z, four.w, 0x5410U), p + 2, end);
-          out[1][2 * half + 1] = before(__byte_perm(four.z, four.w, 0x7632U), p + 2, end);
+          out[0][2 * half] = seen_pair(__byte_perm(four.x, four.y, 0x5410U), p, seen);
+          out[1][2 * half] = seen_pair(__byte_perm(four.x, four.y, 0x7632U), p, seen);
+          out[0][2 * half + 1] = seen_pair(__byte_perm(four.z, four.w, 0x5410U), p + 2, seen);
+          out[1][2 * half + 1] = seen_pair(__byte_perm(four.z, four.w, 0x7632U), p + 2, seen);
         }
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
@@ -307,12 +317,13 @@ __device__ __forceinline__ void score_tile(Tile<kDim>& tile, const Running<kDim>
   }
 }
 
-/// Turns scores into weights and scales the running sums to the new maximum. `last`: the last
-/// positions that the lane's two queries see. `some_hidden`: some query of the block does not see
-/// the whole tile.
+/// Turns scores into weights and scales the running sums to the new maximum. `least`, `last`: the
+/// first and the last positions that the lane's two queries see. `some_hidden`: some query of the
+/// block does not see the whole tile.
 template <int kDim>
-__device__ __forceinline__ void weigh_tile(float scale, int first, const int (&last)[2],
-                                           bool some_hidden, Scores& s, Running<kDim>& run) {
+__device__ __forceinline__ void weigh_tile(float scale, int first, const int (&least)[2],
+                                           const int (&last)[2], bool some_hidden, Scores& s,
+                                           Running<kDim>& run) {
   const int part = static_cast<int>(threadIdx.x) % 4 * 2;
   float keep[2];
 #pragma unroll
@@ -324,7 +335,8 @@ __device__ __forceinline__ void weigh_tile(float scale, int first, const int (&l
       for (int j = 0; j < 2; ++j) {
         float& score = s[t][2 * half + j];
         score = score * scale;
-        if (some_hidden && first + t * 8 + part + j > last[half]) score = -INFINITY;
+        const int p = first + t * 8 + part + j;
+        if (some_hidden && (p > last[half] || p < least[half])) score = -INFINITY;
         top = score > top ? score : top;
       }
     }
@@ -332,6 +344,9 @@ __device__ __forceinline__ void weigh_tile(float scale, int first, const int (&l
       const float other = __shfl_xor_sync(kFullWarp, top, distance);
       top = other > top ? other : top;
     }
+    const float max = top;
+    // A query that sees nothing of this tile nor of those before it keeps sums of zero.
+    if (top == -INFINITY) top = 0;
     keep[half] = fast_exp2(run.max[half] - top);
     float sum = run.sum[half] * keep[half];
 #pragma unroll
@@ -343,7 +358,7 @@ __device__ __forceinline__ void weigh_tile(float scale, int first, const int (&l
         sum = sum + w;
       }
     }
-    run.max[half] = top;
+    run.max[half] = max;
     run.sum[half] = sum;
   }
   if (!__any_sync(kFullWarp, keep[0] != 1 || keep[1] != 1)) return;
@@ -428,6 +443,11 @@ __device__ __forceinline__ PrefillQuery prefill_query(const SliceArgs& slice, in
   return {slice.row_begin + index / group, kv_head * group + index % group};
 }
 
+/// The first position that a row attends to.
+__device__ __forceinline__ int first_seen(const AttendArgs& args, int row) {
+  return args.window > 0 ? max(args.batch.row_position[row] + 1 - args.window, 0) : 0;
+}
+
 template <int kDim>
 __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim>* tiles) {
   wait_for_previous_kernel();
@@ -445,11 +465,13 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
   // Missing queries repeat the last one; their results are not written.
   const int query = thread / kWarp * 16 + thread % kWarp / 4;
   Running<kDim> run = {};
+  int least[2];
   int last[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int index = first_query + min(query + 8 * half, queries - 1);
     const PrefillQuery at = prefill_query(slice, group, kv_head, index);
+    least[half] = first_seen(args, at.row);
     last[half] = args.batch.row_visible[at.row] - 1;
     const float* q =
         args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
@@ -460,16 +482,20 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
     }
     run.max[half] = -INFINITY;
   }
-  const int least =
-      args.batch.row_visible[prefill_query(slice, group, kv_head, first_query).row] - 1;
-  const int end =
-      args.batch.row_visible[prefill_query(slice, group, kv_head, first_query + queries - 1).row];
+  const int first_row = prefill_query(slice, group, kv_head, first_query).row;
+  const int last_row = prefill_query(slice, group, kv_head, first_query + queries - 1).row;
+  // All queries see [all_begin, all_end); some query sees each of [begin, end).
+  const int begin = first_seen(args, first_row);
+  const int all_begin = first_seen(args, last_row);
+  const int all_end = args.batch.row_visible[first_row];
+  const int end = args.batch.row_visible[last_row];
   constexpr float kLog2E = 1.44269504F;
   const float scale = args.scale * kLog2E;
 
   RawKeys keys;
   RawValues values;
-  TilePlace next = {args, slice.sequence, kv_head, 0, end};
+  const int first_tile = begin / kPositions * kPositions;
+  TilePlace next = {args, slice.sequence, kv_head, first_tile, begin, end};
   auto fetch = [&]() {
     fetch_keys<kDim>(next, keys);
     fetch_values<kDim>(next, values);
@@ -484,11 +510,12 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
   put(tiles[0]);
   wait_for_copies();
   __syncthreads();
-  for (int first = 0, at = 0; first < end; first += kPositions, at ^= 1) {
+  for (int first = first_tile, at = 0; first < end; first += kPositions, at ^= 1) {
     if (next.first < end) put(tiles[at ^ 1]);
     Scores s = {};
     score_tile(tiles[at], run, s);
-    weigh_tile(scale, first, last, first + kPositions - 1 > least, s, run);
+    const bool some_hidden = first + kPositions > all_end || first < all_begin;
+    weigh_tile(scale, first, least, last, some_hidden, s, run);
     add_tile(tiles[at], s, run);
     wait_for_copies();
     __syncthreads();
@@ -499,10 +526,18 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
     for (int distance = 1; distance < 4; distance *= 2) {
       sum = sum + __shfl_xor_sync(kFullWarp, sum, distance);
     }
+    float keep = 1;
+    if (args.sinks != nullptr) {
+      const int index = first_query + min(query + 8 * half, queries - 1);
+      const float sink = args.sinks[prefill_query(slice, group, kv_head, index).head] * kLog2E;
+      const float max = run.max[half] > sink ? run.max[half] : sink;
+      keep = fast_exp2(run.max[half] - max);
+      sum = sum * keep + fast_exp2(sink - max);
+    }
 #pragma unroll
     for (int t = 0; t < kDim / 8; ++t) {
 #pragma unroll
-      for (int j = 0; j < 2; ++j) run.o[t][2 * half + j] = run.o[t][2 * half + j] / sum;
+      for (int j = 0; j < 2; ++j) run.o[t][2 * half + j] = run.o[t][2 * half + j] * keep / sum;
     }
   }
   if (has_scales(args.kv.v_type)) rotate<kDim>(run.o);

@@ -114,6 +114,7 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
                          MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv) {
   AppendArgs args = {};
   args.batch = batch.args;
+  args.batch.page_begin += int64_t{kv.group} * batch.extent.n_sequences;
   args.dims = dims_of(shape);
   args.rope = rope;
   args.q_norm = q_norm;
@@ -142,7 +143,11 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   AttendPlan plan;
   const int group = shape.n_heads / shape.n_kv_heads;
   const int64_t rows = int64_t{extent.n_slices} * rows_per_slice;
-  const int64_t splits = blocks_of(extent.positions, kSplit);
+  int64_t splits = blocks_of(extent.positions, kSplit);
+  if (shape.window > 0) {  // which may begin anywhere in a split; rows may see their slice's end
+    const int64_t most = int64_t{shape.window} + rows_per_slice - 1;
+    splits = std::min(splits, blocks_of(most - 1, kSplit) + 1);
+  }
   const int64_t parts_bytes =
       rows * shape.n_heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
   // Rows whose heads alone keep the GPU busy need no blocks for splits.
@@ -178,7 +183,10 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
   AttendArgs args = {};
   args.batch = batch.args;
   args.dims = dims_of(shape);
+  args.batch.page_begin += int64_t{kv.group} * batch.extent.n_sequences;
   args.scale = shape.scale;
+  args.window = shape.window;
+  args.sinks = shape.sinks;
   args.qg = {qg.data, qg.stride};
   args.kv = kv_args(kv);
   args.out = {out.data, out.stride};

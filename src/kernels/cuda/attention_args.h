@@ -79,14 +79,16 @@ struct AttendArgs {
   BatchArgs batch;
   AttentionDims dims;
   float scale;
+  int32_t window;          ///< AttentionShape::window
+  const float* sinks;      ///< [n_heads]; nullptr: none
   int32_t row_class;       ///< only rows of this class attend
   int32_t rows_per_slice;  ///< at least the rows of the largest slice of this class
   ConstRows qg;
   KvArgs kv;
   Rows out;
   /// Partial results for each row and head, [slices * rows_per_slice, n_heads]: weighted values of
-  /// each split, [max_splits, head_dim], then its largest score and its sum of weights,
-  /// [max_splits, 2]. nullptr: a block folds the splits itself.
+  /// each split from the row's first one on, [max_splits, head_dim], then its largest score and its
+  /// sum of weights, [max_splits, 2]. nullptr: a block folds the splits itself.
   float* parts;
   int32_t max_splits;
   int32_t group;  ///< query heads per kv head

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iostream>
@@ -67,6 +68,7 @@ struct Layer {
   int multiprocessors = 4;
   std::vector<float> q_norm;  ///< empty: no norm
   std::vector<float> k_norm;
+  std::vector<float> sinks;  ///< empty: none
 
   Layer(Rng& rng, const AttentionShape& s, DType k, DType v)
       : shape(s),
@@ -83,7 +85,9 @@ struct Layer {
     ref::qk_norm_rope_append(batch, shape, rope, q_norm.empty() ? nullptr : q_norm.data(),
                              k_norm.empty() ? nullptr : k_norm.data(), kEps, rows.qg.view(),
                              rows.k.view(), rows.v.view(), kv);
-    if (with_attend) ref::attend(batch, shape, rows.qg.view(), kv, rows.out.view());
+    AttentionShape of_attend = shape;
+    if (!sinks.empty()) of_attend.sinks = sinks.data();
+    if (with_attend) ref::attend(batch, of_attend, rows.qg.view(), kv, rows.out.view());
   }
 
   /// Runs both ops; rows.qg and rows.out become the device's results.
@@ -108,8 +112,11 @@ struct Layer {
                         q_norm.empty() ? nullptr : q_weight.data(),
                         k_norm.empty() ? nullptr : k_weight.data(), kEps, qg.view(), k.view(),
                         v.view(), kv);
+    const OnDevice<float> sinks_on(device, sinks);
+    AttentionShape of_attend = shape;
+    if (!sinks.empty()) of_attend.sinks = sinks_on.data();
     if (with_attend) {
-      attend(stream, batch, shape, qg.view(), kv, out.view(), multiprocessors,
+      attend(stream, batch, of_attend, qg.view(), kv, out.view(), multiprocessors,
              device.facts().shared_bytes, scratch.data());
     }
     const Status status = stream.synchronize();
@@ -158,9 +165,21 @@ void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
   }
 }
 
-void check(Rng& rng, const Layer& layer, const Scenario& scenario) {
+/// One page more, which is in the place of all pages that no row of the batch sees.
+void hide_pages(Scenario& scenario, int window) {
+  const int32_t hidden = scenario.n_pages++;
+  for (SequenceSpec& s : scenario.sequences) {
+    const int first = std::max(0, s.start + 1 - window);
+    for (int page = 0; page < first / kKvPageTokens; ++page) {
+      s.pages[static_cast<size_t>(page)] = hidden;
+    }
+  }
+}
+
+void check(Rng& rng, const Layer& layer, Scenario scenario) {
   const AttentionShape& shape = layer.shape;
   const Batch before(history(scenario));
+  if (shape.window > 0) hide_pages(scenario, shape.window);
   const Batch batch(scenario.sequences);
   const RowData past(rng, shape, before.view().n_rows);
   const RowData start(rng, shape, batch.view().n_rows);
@@ -299,6 +318,54 @@ TEST(CudaAttention, GroupsOfHeads) {
   }
 }
 
+/// Windows and sinks in decode rows, with and without separate blocks for splits, and on tensor
+/// cores; pages before the windows hold NaN.
+TEST(CudaAttention, WindowsAndSinks) {
+  Rng rng = seeded();
+  constexpr int kWindows[] = {1, 2, 17, 64, 128, 200, 257, 300};
+  constexpr int kDims[] = {32, 64, 96, 128};
+  for (const int window : kWindows) {
+    const int head_dim = kDims[uniform_int(rng, 0, 3)];
+    const DType k = kTypes[uniform_int(rng, 0, 4)];
+    Layer layer(rng, make_shape(head_dim, 1, uniform_int(rng, 1, 4)), k,
+                kTypes[uniform_int(rng, 0, 4)]);
+    layer.shape.window = window;
+    layer.shape.gated = uniform_int(rng, 0, 1) == 0;
+    layer.multiprocessors = std::array{1, 4, 200}[uniform_int(rng, 0, 2)];
+    if (uniform_int(rng, 0, 2) > 0) layer.sinks = normal_floats(rng, layer.shape.n_heads);
+    Scenario scenario(rng, 10, uniform_int(rng, 0, 600));
+    if (uniform_int(rng, 0, 2) == 0) scenario.add_blocks(rng);
+    check(rng, layer, scenario);
+  }
+}
+
+/// The window begins at every place of a page, and the rows lie on both sides of a split.
+TEST(CudaAttention, WindowsAtBoundaries) {
+  Rng rng = seeded();
+  for (const int start : {120, 190, 254, 318, 509}) {
+    for (const RowClass row_class : {RowClass::kDecode, RowClass::kPrefill}) {
+      for (const int multiprocessors : {1, 200}) {
+        Layer layer(rng, make_shape(64, 1, 2), kTypes[uniform_int(rng, 1, 4)], DType::kF16);
+        layer.shape.window = uniform_int(rng, 60, 130);
+        layer.multiprocessors = multiprocessors;
+        layer.sinks = normal_floats(rng, 2);
+        Scenario scenario(rng, 1, 0);
+        scenario.sequences.resize(1);
+        SequenceSpec& s = scenario.sequences[0];
+        s.slices = {{row_class, 5}};
+        s.write_slots.assign(5, -1);
+        s.start = start;
+        s.pages.clear();
+        while (static_cast<int>(s.pages.size()) * kKvPageTokens < start + 5) {
+          s.pages.push_back(static_cast<int32_t>(s.pages.size()));
+        }
+        scenario.n_pages = static_cast<int>(s.pages.size());
+        check(rng, layer, scenario);
+      }
+    }
+  }
+}
+
 TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
   const AttentionShape shape = make_shape(256, 2, 8);
   const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 500};
@@ -317,6 +384,9 @@ TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
   EXPECT_EQ(rows.heads, 4);
   EXPECT_EQ(rows.splits, 0);
   EXPECT_EQ(rows.parts_bytes, 0);
+  AttentionShape window = shape;
+  window.window = 128;
+  EXPECT_EQ(plan_attend(window, deep, 1, 132).splits, 2);
 }
 
 /// A row on tensor cores has the same bits whatever it is batched with: other sequences, slices of
@@ -324,8 +394,8 @@ TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
 TEST(CudaAttention, PrefillRowsDoNotDependOnTheirBatch) {
   Rng rng = seeded();
   for (const int head_dim : {32, 64, 128, 256}) {
-    const Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0,
-                      DType::kQ4_0);
+    Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0, DType::kQ4_0);
+    if (head_dim == 64) layer.shape.window = uniform_int(rng, 1, 40);
     ASSERT_TRUE(prefill_uses_tensor_cores(layer.shape, layer.k_type, layer.v_type));
     const int rows[] = {uniform_int(rng, 1, 40), uniform_int(rng, 1, 40)};
     std::vector<SequenceSpec> sequences(2);

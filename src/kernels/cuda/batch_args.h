@@ -30,7 +30,7 @@ struct BatchArgs {
   const int32_t* read_slot;        ///< [n_sequences]
   const int32_t* write_slot;       ///< [n_rows]
   const int32_t* page_table;
-  const int32_t* page_begin;  ///< [n_sequences]
+  const int32_t* page_begin;  ///< [page groups, n_sequences]
   // Read only in steps that fold rows, or keep some (BatchExtent).
   const int32_t* fold_rows;
   const int32_t* fold_begin;  ///< [n_sequences + 1] into fold_rows, not from 0 on

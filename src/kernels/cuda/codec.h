@@ -67,6 +67,9 @@ __device__ __forceinline__ const uint8_t* super_of(const Row& row, int index) {
 /// from the dot product.
 constexpr uint32_t excess_of(DType t) {
   switch (t) {
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+      return 1;
     case DType::kQ3_K:
       return 4;
     case DType::kQ4_0:
@@ -540,6 +543,126 @@ struct Codec<DType::kIQ1_M> {
     out.minimum = 0;
   }
 };
+
+/// TQ1_0 and TQ2_0, which are packed alike.
+template <DType kType>
+struct TernaryCodec {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint2 pairs;
+    uint32_t super;
+  };
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
+    return {load_unit<uint2, kType, 0>(row, g),
+            Row::template load<uint16_t>(super_of<kType>(row, g / 8))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<32>& out) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      out.q[j] = (r.pairs.x >> (2 * j)) & 0x03030303U;
+      out.q[4 + j] = (r.pairs.y >> (2 * j)) & 0x03030303U;
+    }
+    out.scale = f16_bits_to_f32(r.super);
+    out.minimum = 0;
+  }
+};
+template <>
+struct Codec<DType::kTQ1_0> : TernaryCodec<DType::kTQ1_0> {};
+template <>
+struct Codec<DType::kTQ2_0> : TernaryCodec<DType::kTQ2_0> {};
+
+/// Entries 0 to 15 of a table of 16 bytes in four words, at four nibbles.
+__device__ __forceinline__ uint32_t sixteen_values(const uint32_t (&table)[4], uint32_t nibbles) {
+  const uint32_t low = __byte_perm(table[0], table[1], nibbles & 0x7777U);
+  const uint32_t high = __byte_perm(table[2], table[3], nibbles & 0x7777U);
+  return __byte_perm(low, high, 0x3210U | ((nibbles & 0x8888U) >> 1U));
+}
+
+/// The values of IQ2_K to IQ5_K at four indices, one a byte.
+template <DType kType>
+__device__ __forceinline__ uint32_t iqk_values(uint32_t indices) {
+  const uint32_t nibbles = __byte_perm((indices | (indices >> 4U)), 0, 0x4420U);
+  if constexpr (kType == DType::kIQ2_K) {
+    return __byte_perm(0x1101F3E1U, 0, nibbles);
+  } else if constexpr (kType == DType::kIQ3_K) {
+    return __byte_perm(0xF6E9D8C1U, 0x2F1C0D01U, nibbles);
+  } else if constexpr (kType == DType::kIQ4_K) {
+    return table_values<DType::kIQ4_NL>(nibbles);
+  } else {
+    constexpr uint32_t kFirst[4] = {0xA4998E82U, 0xC7BFB6ADU, 0xE2DCD5CEU, 0xFAF4EEE8U};
+    constexpr uint32_t kSecond[4] = {0x110B05FFU, 0x2B241D17U, 0x4D443B33U, 0x796D6157U};
+    const uint32_t low = indices & 0x0F0F0F0FU;
+    const uint32_t low_nibbles_of = __byte_perm((low | (low >> 4U)), 0, 0x4420U);
+    const uint32_t first = sixteen_values(kFirst, low_nibbles_of);
+    const uint32_t second = sixteen_values(kSecond, low_nibbles_of);
+    return first ^ ((first ^ second) & repeat_sign_bits(indices << 3U));
+  }
+}
+
+/// IQ2_K to IQ5_K: indices of 2 to 5 bits, a table, and for each group a scale and one of two
+/// constants that are added to the table.
+template <DType kType>
+struct TableCodec {
+  static constexpr int kGroup = 16;
+  static constexpr bool kNibbles = kType == DType::kIQ4_K || kType == DType::kIQ5_K;
+  static constexpr bool kHighBit = kType == DType::kIQ3_K || kType == DType::kIQ5_K;
+  static constexpr int kHighPlace = kNibbles ? 4 : 2;
+  static constexpr uint32_t kShift = kType == DType::kIQ2_K ? 5 : kType == DType::kIQ5_K ? 2 : 4;
+
+  struct Raw {
+    uint2 low;  ///< 16 nibbles, or 16 pairs of bits in x
+    uint32_t high;
+    uint32_t scale;
+    uint32_t super;
+    uint32_t place;
+  };
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
+    Raw r = {};
+    if constexpr (kNibbles) {
+      r.low = load_unit<uint2, kType, 0>(row, g);
+    } else {
+      r.low.x = load_unit<uint32_t, kType, 0>(row, g);
+    }
+    if constexpr (kHighBit) {
+      r.high = load_unit<uint32_t, kType, 1>(row, g / 2) >> (g % 2 * 4);
+    }
+    r.scale = load_unit < uint8_t, kType, kHighBit ? 2 : 1 > (row, g);
+    r.super = Row::template load<uint32_t>(super_of<kType>(row, g / 16));
+    r.place = static_cast<uint32_t>(g % 16);
+    return r;
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<16>& out) {
+    const uint32_t shift = ((r.super >> (16U + r.place)) & 1U) * kShift * 0x01010101U;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32_t indices;
+      if constexpr (kNibbles) {
+        const uint32_t word = j % 2 == 0 ? r.low.x : r.low.y;
+        indices = j < 2 ? low_nibbles(word) : high_nibbles(word);
+      } else {
+        indices = (r.low.x >> (2 * j)) & 0x03030303U;
+      }
+      if constexpr (kHighBit) indices |= ((r.high >> j) & 0x01010101U) << kHighPlace;
+      // As unsigned bytes, so that no sum carries into the next byte.
+      out.q[j] = ((iqk_values<kType>(indices) ^ 0x80808080U) + shift) ^ 0x80808080U;
+    }
+    out.scale =
+        f16_bits_to_f32(r.super & 0xFFFFU) * static_cast<float>(static_cast<int8_t>(r.scale));
+    out.minimum = 0;
+  }
+};
+template <>
+struct Codec<DType::kIQ2_K> : TableCodec<DType::kIQ2_K> {};
+template <>
+struct Codec<DType::kIQ3_K> : TableCodec<DType::kIQ3_K> {};
+template <>
+struct Codec<DType::kIQ4_K> : TableCodec<DType::kIQ4_K> {};
+template <>
+struct Codec<DType::kIQ5_K> : TableCodec<DType::kIQ5_K> {};
 
 /// Decodes to rule 4's integers, without the excess.
 template <DType kType>

@@ -38,6 +38,7 @@ struct GraphKey {
   int32_t decode_rows = 0;
   int32_t folds = 0;
   int32_t keeps = 0;
+  int32_t adapters = 0;   ///< LowRankProducts::version() if rows have adapters; else 0
   int32_t positions = 0;  ///< that launches cover: at least those of the step
 
   auto operator<=>(const GraphKey&) const = default;

@@ -19,6 +19,7 @@
 #include "kernels/cuda/linear_decode.h"
 #include "kernels/cuda/linear_prefill.h"
 #include "kernels/cuda/log_sum_exp.h"
+#include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/moe_decode.h"
 #include "kernels/cuda/moe_prefill.h"
 #include "kernels/cuda/norm.h"
@@ -26,8 +27,10 @@
 #include "kernels/cuda/page_tables.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/scratch.h"
+#include "kernels/cuda/sequence_attention.h"
 #include "kernels/cuda/state_space.h"
 #include "kernels/cuda/step_arrays.h"
+#include "kernels/cuda/step_outputs.h"
 #include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
 #include "kernels/dot_rule.h"
@@ -72,7 +75,7 @@ class CudaOps final : public Ops {
           PageTables page_tables, const WeightPlacement& places, OnUpload on_upload)
       : device_(device),
         stream_(device.stream()),
-        host_ops_(make_cpu_ops(pool)),
+        host_ops_(make_cpu_ops(pool, places.host_isa)),
         weights_(device, pool, places.unpacked, std::move(on_upload)),
         all_arrays_(std::move(arrays)),
         page_tables_(std::move(page_tables)),
@@ -81,7 +84,8 @@ class CudaOps final : public Ops {
         rounded_(device),
         halves_(device),
         barrier_counters_(device),
-        rope_(device) {}
+        rope_(device),
+        low_rank_(device) {}
 
   Status start();
 
@@ -96,6 +100,9 @@ class CudaOps final : public Ops {
   Result<std::unique_ptr<PlacedTable>> place_table(const WeightView& table) override;
   bool reads_host_weights() const override { return host_experts_.any() || unpinned_tables_ > 0; }
 
+  Result<int32_t> place_adapter(LowRankAdapter adapter) override { return low_rank_.add(adapter); }
+  void drop_adapter(int32_t number) override { low_rank_.drop(number); }
+  bool adapts_experts() const override { return false; }
   Status launch_step(const StepInputs& step, const StepOutputs& outputs,
                      const std::function<void()>& pass) override;
   Result<StepOutputs> wait_for_step() override;
@@ -117,6 +124,7 @@ class CudaOps final : public Ops {
                    StepRows rows) override;
   void scale(MatrixView x, float factor) override;
   void add_bias(MatrixView y, const float* bias) override { cuda::add_bias(stream_, y, bias); }
+  void copy(ConstMatrixView x, MatrixView y) override { cuda::copy(stream_, x, y); }
   void multiply(ConstMatrixView x, MatrixView y) override { cuda::multiply(stream_, x, y); }
   void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
                       MatrixView y) override {
@@ -129,7 +137,9 @@ class CudaOps final : public Ops {
   void ssd_scan(const BatchView& /*batch*/, const SsdShape& shape, const SsdWeights& weights,
                 ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
                 MatrixView out) override {
-    cuda::ssd_scan(stream_, arrays().batch(), shape, weights, xbc, dt, state, out);
+    const DeviceBatch& batch = arrays().batch();
+    if (!ok(scratch_.resize(ssd_scratch_bytes(shape, batch.extent)))) return;
+    cuda::ssd_scan(stream_, batch, shape, weights, xbc, dt, state, out, scratch_.data());
   }
   void selective_scan(const BatchView& /*batch*/, const SelectiveShape& shape,
                       const SelectiveWeights& weights, const SelectiveInputs& inputs,
@@ -156,13 +166,28 @@ class CudaOps final : public Ops {
                            ConstMatrixView v, KvView kv) override;
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
+  Operand layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps,
+                     MatrixView y, StepRows rows) override {
+    cuda::layer_norm(stream_, x, weight, bias, eps, y);
+    return prepare(y, rows);
+  }
+  void attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape, MatrixView q,
+                        MatrixView k, ConstMatrixView v, MatrixView out) override;
   void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) override;
-  void gather_logits(MatrixView logits, std::span<const int32_t> ids,
-                     SelectedLogits selected) override;
+  void gather_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
+                     SelectedLogits selected) override {
+    cuda::gather_logits(stream_, logits, arrays().selected_ids(), selected);
+  }
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
-  void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
-  void activate(Activation f, MatrixView h, ConstMatrixView up) override;
-  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
+  void choose(TopLogits top, std::span<const TokenChoice> /*choices*/, int32_t* chosen) override {
+    choose_tokens(stream_, top, arrays().choices(), chosen);
+  }
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+    cuda::activate(stream_, f, h, up);
+  }
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
+    cuda::route(stream_, logits, spec, routing);
+  }
   void keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
@@ -203,6 +228,7 @@ class CudaOps final : public Ops {
   Scratch halves_;            ///< the operand pass_.in_halves as f16
   Scratch barrier_counters_;  ///< zero between ops
   Scratch rope_;              ///< rotations of the step's rows
+  LowRankProducts low_rank_;
   /// What the frequencies of rotary positions follow from.
   struct RopeKey {
     int dims = 0;  ///< 0: none
@@ -218,33 +244,12 @@ class CudaOps final : public Ops {
   std::vector<StagedRows> embeddings_;
   int unpinned_tables_ = 0;    ///< tables that are read in the caller's memory
   uint64_t last_operand_ = 0;  ///< Operand::id of the newest operand
-  /// An output of a step, in host memory.
-  class Output {
-   public:
-    /// Submits the copy. Returns the destination, nullptr for zero bytes. Errors: kOutOfMemory.
-    Result<uint8_t*> fetch(Device& device, const void* from, size_t bytes);
-
-   private:
-    std::unique_ptr<Pinned> memory_;
-    size_t bytes_ = 0;
-  };
-  /// A launched step that has not been waited for.
-  struct InFlight {
-    StepOutputs outputs;  ///< pointers to host memory
-    Output logits;
-    Output top;
-    Output selected;
-    Output sums;
-    Output chosen;
-  };
   static_assert(Stream::kMarks == 2);
   Status queue_step(const StepInputs& step, const StepOutputs& outputs,
                     const std::function<void()>& pass);
-  Status fetch_outputs(const StepOutputs& outputs, InFlight& to);
-
-  std::array<InFlight, 2> in_flight_;  ///< entry i uses the stream's mark i
-  int first_ = 0;                      ///< the entry that wait_for_step() takes next
-  int launched_ = 0;                   ///< entries in use
+  std::array<FetchedOutputs, 2> in_flight_;  ///< entry i uses the stream's mark i
+  int first_ = 0;                            ///< the entry that wait_for_step() takes next
+  int launched_ = 0;                         ///< entries in use
   /// State of the pass that is being submitted.
   struct PassState {
     explicit PassState(bool of_interleaved = false) : interleaved(of_interleaved) {}
@@ -283,7 +288,7 @@ Result<std::unique_ptr<PlacedExperts>> CudaOps::place_experts(std::vector<Expert
       if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
-    return {};
+    return place_biases(*this, e);
   };
   if (shared) CHIMERE_CHECK_OK(place_one(*shared));
   if (!on_host) {
@@ -322,8 +327,8 @@ Status CudaOps::launch_step(const StepInputs& step, const StepOutputs& outputs,
   Status queued = queue_step(step, outputs, pass);
   // Steps interleaved with this one have been completed.
   const int number = (first_ + launched_) % 2;
-  InFlight& in_flight = in_flight_[static_cast<size_t>(number)];
-  if (queued.ok()) queued = fetch_outputs(outputs, in_flight);
+  FetchedOutputs& in_flight = in_flight_[static_cast<size_t>(number)];
+  if (queued.ok()) queued = in_flight.fetch(device_, outputs);
   if (!queued.ok()) {
     (void)stream_.synchronize();  // submitted work reads memory that the next step writes
     return queued;
@@ -338,7 +343,7 @@ Result<StepOutputs> CudaOps::wait_for_step() {
   first_ = 1 - first_;
   --launched_;
   CHIMERE_CHECK_OK(stream_.wait_for_mark(number));
-  return in_flight_[static_cast<size_t>(number)].outputs;
+  return in_flight_[static_cast<size_t>(number)].outputs();
 }
 
 Status CudaOps::interleaved_step(const std::function<void()>& steps) {
@@ -361,6 +366,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   CHIMERE_CHECK_OK(arrays().upload(step, page_tables_, pass_.interleaved));
   GraphKey key = graph_key_of(step, outputs, arrays().batch().extent);
   key.interleaved = pass_.interleaved;
+  if (!step.adapters.empty()) key.adapters = low_rank_.version();
   arrays().widen(key.positions);
   if (arrays().all_rows().prefill.count > 0) host_experts_.begin_prefill();
   CudaGraphCache::Entry* const entry = graph_cache_.find(key);
@@ -384,33 +390,6 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
   return pass_.status;
-}
-
-Status CudaOps::fetch_outputs(const StepOutputs& outputs, InFlight& to) {
-  StepOutputs& on_host = to.outputs = outputs;
-  const TopLogits& top = outputs.top;
-  const auto fetch = [&](Output& output, auto*& data, int64_t count) -> Status {
-    const size_t bytes = data == nullptr ? 0 : static_cast<size_t>(count) * sizeof(*data);
-    CHIMERE_TRY(uint8_t* const at, output.fetch(device_, data, bytes));
-    data = reinterpret_cast<std::remove_reference_t<decltype(data)>>(at);
-    return {};
-  };
-  const int64_t logits = outputs.logits.rows * outputs.logits.stride;
-  CHIMERE_CHECK_OK(fetch(to.logits, on_host.logits.data, logits));
-  CHIMERE_CHECK_OK(fetch(to.top, on_host.top.data, top.rows * top.count));
-  CHIMERE_CHECK_OK(fetch(to.selected, on_host.selected.data, top.rows * outputs.selected.count));
-  CHIMERE_CHECK_OK(fetch(to.sums, on_host.sums, top.rows));
-  return fetch(to.chosen, on_host.chosen, top.rows);
-}
-
-Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t bytes) {
-  if (bytes == 0) return static_cast<uint8_t*>(nullptr);
-  if (bytes > bytes_) {
-    CHIMERE_TRY(memory_, device.pinned(bytes));
-    bytes_ = bytes;
-  }
-  device.stream().copy(memory_->data(), from, bytes);
-  return memory_->data();
 }
 
 Status CudaOps::stage_embedding(const CudaTable& table, std::span<const int32_t> tokens,
@@ -515,6 +494,9 @@ void CudaOps::linear(const Operand& x, std::span<const LinearJob> jobs) {
   const int multiprocessors = device_.facts().multiprocessors;
   if (decode.count > 0) linear_decode(stream_, multiprocessors, x.x, q, decode, codebook_, jobs);
   if (prefill.count > 0) linear_prefill(stream_, x.x, h, prefill, codebook_, jobs);
+  if (arrays().adapters().empty()) return;
+  const int32_t* const ids = x.rows == StepRows::kWanted ? arrays().wanted_ids() : nullptr;
+  (void)ok(low_rank_.add_products(x.x, ids, arrays().adapters(), jobs));
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -604,32 +586,23 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
                scratch_.data());
 }
 
+void CudaOps::attend_sequences(const BatchView& /*batch*/, const SequenceAttentionShape& shape,
+                               MatrixView q, MatrixView k, ConstMatrixView v, MatrixView out) {
+  const DeviceBatch& batch = arrays().batch();
+  const int64_t table = int64_t{batch.extent.n_rows} * shape.heads.rope_dims;
+  if (!ok(rope_.resize(table * static_cast<int64_t>(sizeof(float))))) return;
+  cuda::attend_sequences(stream_, batch, shape, rope_rows(shape.heads), q, k, v, out);
+}
+
 void CudaOps::top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) {
   if (!ok(scratch_.resize(top_logits_scratch_bytes(top.rows, logits.cols, top.count)))) return;
   cuda::top_logits(stream_, logits, masks.empty() ? nullptr : arrays().masks(), top,
                    scratch_.data());
 }
 
-void CudaOps::gather_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
-                            SelectedLogits selected) {
-  cuda::gather_logits(stream_, logits, arrays().selected_ids(), selected);
-}
-
 void CudaOps::log_sum_exp(ConstMatrixView logits, LogSumExp* sums) {
   if (!ok(scratch_.resize(log_sum_exp_scratch_bytes(logits.rows, logits.cols)))) return;
   cuda::log_sum_exp(stream_, logits, sums, scratch_.data());
-}
-
-void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, int32_t* chosen) {
-  choose_tokens(stream_, top, arrays().choices(), chosen);
-}
-
-void CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up) {
-  cuda::activate(stream_, f, h, up);
-}
-
-void CudaOps::route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) {
-  cuda::route(stream_, logits, spec, routing);
 }
 
 void CudaOps::keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> /*classes*/,

@@ -15,8 +15,9 @@ namespace chimere::kernels::cuda {
 
 /// Where and how weights are stored. Results do not depend on it.
 struct WeightPlacement {
-  int host_expert_buffers = 1;  ///< GPU buffers for ExpertPlacement::kHost (host_experts.h)
-  bool unpacked = false;        ///< store weights as packed_type() says, unpacked for speed
+  int host_expert_buffers = 1;       ///< GPU buffers for ExpertPlacement::kHost (host_experts.h)
+  bool unpacked = false;             ///< store weights as packed_type() says, unpacked for speed
+  CpuIsa host_isa = best_cpu_isa();  ///< of the experts that the CPU computes
 };
 
 /// Called while weights are uploaded (before the first step) with the bytes submitted so far; the

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "base/fresh_seed.h"
 #include "base/thread_pool.h"
@@ -121,7 +122,17 @@ TEST(CudaOps, MoeOptionsHaveTheBitsOfRefWhereverExpertsAre) {
                            matrix(kEmbd, kFf)};
     };
     std::vector<ExpertWeights> routed;
-    for (int e = 0; e < 4; ++e) routed.push_back(expert(gated));
+    std::deque<std::vector<float>> biases;
+    const auto bias = [&](int n) {
+      return biases.emplace_back(kernels::test::normal_floats(rng, n, 0.5F)).data();
+    };
+    for (int e = 0; e < 4; ++e) {
+      routed.push_back(expert(gated));
+      if (gates_shared) continue;
+      if (gated) routed.back().gate_bias = bias(kFf);
+      routed.back().up_bias = bias(kFf);
+      routed.back().down_bias = bias(kEmbd);
+    }
     const ExpertWeights shared = expert(!gated);
     Matrix want = y;
     const auto ref = make_ref_ops();

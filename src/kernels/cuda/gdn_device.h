@@ -5,6 +5,7 @@
 #include "kernels/cuda/batch_device.h"
 #include "kernels/cuda/gdn_args.h"
 #include "kernels/cuda/language.h"
+#include "kernels/cuda/slice_runs.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
@@ -16,31 +17,6 @@ __device__ __forceinline__ int conv_dim(const GdnDims& d) {
 /// The k head that v head h uses.
 __device__ __forceinline__ int k_head_of(const GdnDims& d, int h) {
   return d.tiled_heads != 0 ? h % d.n_k_heads : h / (d.n_v_heads / d.n_k_heads);
-}
-
-/// Consecutive slices of one class in a sequence.
-struct Run {
-  int slice_begin;
-  int slice_end;
-  int row_class;
-  bool last;  ///< the sequence's last run
-};
-
-/// Run `index` of the sequence; without slices if there are fewer runs.
-__device__ inline Run find_run(const BatchArgs& batch, int sequence, int index) {
-  const int end = batch.sequence_slices[sequence + 1];
-  Run run = {batch.sequence_slices[sequence], batch.sequence_slices[sequence], 0, false};
-  for (int i = 0; i <= index && run.slice_end < end; ++i) {
-    run.slice_begin = run.slice_end;
-    run.row_class = batch.slices[run.slice_begin].row_class;
-    do {
-      ++run.slice_end;
-    } while (run.slice_end < end && batch.slices[run.slice_end].row_class == run.row_class);
-    run.last = run.slice_end == end;
-    if (i == index) return run;
-  }
-  run.slice_begin = run.slice_end = end;
-  return run;
 }
 
 /// Gates of a row and v head: the logarithm of the decay, and the factor of the correction.

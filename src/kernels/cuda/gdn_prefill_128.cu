@@ -10,7 +10,7 @@
 // it computes the current ones.
 #include "kernels/cuda/gdn_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
-#include "kernels/cuda/ptx/float_mma.h"
+#include "kernels/cuda/split_product.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -91,52 +91,11 @@ __device__ __forceinline__ void decay_products(const GdnPrefillArgs& args, const
   }
 }
 
-/// a as the sum of two tf32 values and a remainder below 2^-21 of it.
-struct Parts {
-  uint32_t high;
-  uint32_t low;
-};
-__device__ __forceinline__ Parts parts_of(float a) {
-  const uint32_t high = __float_as_uint(a) & ~0x1FFFU;
-  return {high, __float_as_uint(a - __uint_as_float(high))};
-}
-
 /// Floats between rows of a matrix in shared memory: rows 4 apart lie 8 banks apart.
 inline constexpr int kStride = kPrefillColumns + 2;
 
-/// Sums of 16 rows by the block's columns, in fragments of 8 columns.
-using Fragments = float[kPrefillColumns / 8][4];
-
-/// c += a m over 16 elements. A lane has elements 4 part .. 4 part + 3 of rows group and group + 8
-/// of a; m: [16, kPrefillColumns] in shared memory. All lanes use the same order of elements.
-__device__ __forceinline__ void add_product(const float4& first, const float4& second,
-                                            const float* m, Fragments& c) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const float* at = m + lane % 4 * 4 * kStride + lane / 4;
-  const float rows[2][4] = {{first.x, second.x, first.y, second.y},
-                            {first.z, second.z, first.w, second.w}};
-#pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    uint32_t high[4];
-    uint32_t low[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Parts parts = parts_of(rows[e][i]);
-      high[i] = parts.high;
-      low[i] = parts.low;
-    }
-#pragma unroll
-    for (int f = 0; f < kPrefillColumns / 8; ++f) {
-      const Parts b0 = parts_of(at[2 * e * kStride + 8 * f]);
-      const Parts b1 = parts_of(at[(2 * e + 1) * kStride + 8 * f]);
-      const uint32_t b_high[2] = {b0.high, b1.high};
-      const uint32_t b_low[2] = {b0.low, b1.low};
-      mma_tf32(low, b_high, c[f]);
-      mma_tf32(high, b_low, c[f]);
-      mma_tf32(high, b_high, c[f]);
-    }
-  }
-}
+/// Sums of 16 rows by the block's columns.
+using Fragments = ColumnFragments<kPrefillColumns / 8>;
 
 struct alignas(16) AdvanceShared {
   float state[kDim * kStride];
@@ -254,19 +213,6 @@ __device__ __forceinline__ void store_state(const Fragments& s, int column, floa
   }
 }
 
-/// Writes c to rows first_row .. of a matrix in shared memory, row i times factor[i].
-__device__ __forceinline__ void put_rows(const Fragments& c, int first_row, float factor_0,
-                                         float factor_1, float* m) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int f = 0; f < kPrefillColumns / 8; ++f) {
-    float* at = m + (first_row + lane / 4) * kStride + 8 * f + lane % 4 * 2;
-    *reinterpret_cast<float2*>(at) = make_float2(c[f][0] * factor_0, c[f][1] * factor_0);
-    *reinterpret_cast<float2*>(at + 8 * kStride) =
-        make_float2(c[f][2] * factor_1, c[f][3] * factor_1);
-  }
-}
-
 }  // namespace
 
 /// Grid: [v heads, slices]. A thread solves for one right-hand side: a column of v, or of k with
@@ -330,7 +276,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
 
   Fragments state;
   load_state(state_before(scan, sequence, h), column, state);
-  put_rows(state, warp * 16, 1, 1, shared.state);
+  put_rows<kStride>(state, warp * 16, 1, 1, shared.state);
   FirstOperands first;
   SecondOperands second;
   load_first(args, scan.batch.slices[run.slice_begin], h, k_head, column, first);
@@ -341,7 +287,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
     Fragments c = {};
 #pragma unroll
     for (int s = 0; s < kDim / 16; ++s) {
-      add_product(first.rows[s][0], first.rows[s][1], shared.state + 16 * s * kStride, c);
+      add_product<kStride>(first.rows[s][0], first.rows[s][1], shared.state + 16 * s * kStride, c);
     }
     if (warp < 4) {
 #pragma unroll
@@ -351,8 +297,8 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
         c[f][2] = first.start[f][1].x - c[f][2];
         c[f][3] = first.start[f][1].y - c[f][3];
       }
-      put_rows(c, warp * 16, 1, 1, shared.u);
-      put_rows(c, warp * 16, first.rest[0], first.rest[1], shared.kept);
+      put_rows<kStride>(c, warp * 16, 1, 1, shared.u);
+      put_rows<kStride>(c, warp * 16, first.rest[0], first.rest[1], shared.kept);
     } else {
 #pragma unroll
       for (int f = 0; f < kPrefillColumns / 8; ++f) {
@@ -368,7 +314,8 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
 #pragma unroll
       for (int s = 0; s < kChunkRows / 16; ++s) {
         if (s > warp % 4) break;
-        add_product(second.mixed[s][0], second.mixed[s][1], shared.u + 16 * s * kStride, c);
+        add_product<kStride>(second.mixed[s][0], second.mixed[s][1], shared.u + 16 * s * kStride,
+                             c);
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -390,9 +337,10 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
 #pragma unroll
     for (int s = 0; s < kChunkRows / 16; ++s) {
       if (16 * s >= slice.row_count) break;
-      add_product(second.keys[s][0], second.keys[s][1], shared.kept + 16 * s * kStride, state);
+      add_product<kStride>(second.keys[s][0], second.keys[s][1], shared.kept + 16 * s * kStride,
+                           state);
     }
-    put_rows(state, warp * 16, 1, 1, shared.state);
+    put_rows<kStride>(state, warp * 16, 1, 1, shared.state);
     float* after = state_after(scan, slice.row_begin + slice.row_count - 1, h);
     if (after != nullptr) store_state(state, column, after);
     __syncthreads();

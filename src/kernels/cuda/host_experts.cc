@@ -96,11 +96,34 @@ Result<size_t> HostExperts::add(std::vector<ExpertWeights> experts, const Expert
     const auto parts = matrices(experts[e]);
     for (size_t i = 0; i < parts.size(); ++i) parts[i]->data = buffer->data() + begins[3 * e + i];
   }
+  CHIMERE_TRY(layer.biases, upload_biases(experts));
   layer.has_shared = shared != nullptr;
   if (shared != nullptr) layer.shared = *shared;
   CHIMERE_TRY(layer.table, ExpertTable::create(tables_, experts, shared));
   layers_.push_back(std::move(layer));
   return layers_.size() - 1;
+}
+
+Result<std::unique_ptr<MemoryRange>> HostExperts::upload_biases(
+    std::vector<ExpertWeights>& experts) {
+  std::vector<float> all;
+  std::vector<std::pair<const float**, size_t>> places;
+  for (ExpertWeights& e : experts) {
+    const std::pair<const float**, int64_t> biases[] = {
+        {&e.gate_bias, e.gate.n_out}, {&e.up_bias, e.up.n_out}, {&e.down_bias, e.down.n_out}};
+    for (const auto& [bias, n] : biases) {
+      if (*bias == nullptr) continue;
+      places.emplace_back(bias, all.size());
+      all.insert(all.end(), *bias, *bias + n);
+    }
+  }
+  if (all.empty()) return std::unique_ptr<MemoryRange>();
+  const size_t bytes = all.size() * sizeof(float);
+  CHIMERE_TRY(std::unique_ptr<MemoryRange> range, tables_.reserve(bytes));
+  CHIMERE_CHECK_OK(range->commit(bytes));
+  CHIMERE_CHECK_OK(tables_.write(range->data(), all.data(), bytes));
+  for (const auto& [bias, at] : places) *bias = reinterpret_cast<const float*>(range->data()) + at;
+  return range;
 }
 
 Status HostExperts::open_mailbox(int64_t n_embd) {

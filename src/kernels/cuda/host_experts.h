@@ -70,8 +70,9 @@ class HostExperts {
     std::unique_ptr<PlacedExperts> experts;  ///< in host memory, as in the file, for ops_
     std::unique_ptr<Pinned> packed;          ///< the same, in the GPU's packed layout
     size_t bytes = 0;
-    ExpertTable table;     ///< their addresses on the GPU
-    ExpertWeights shared;  ///< on the GPU
+    ExpertTable table;                    ///< their addresses on the GPU
+    std::unique_ptr<MemoryRange> biases;  ///< on the GPU; nullptr: none
+    ExpertWeights shared;                 ///< on the GPU
     bool has_shared = false;
   };
   /// Rows in transit between GPU and host, in pinned memory.
@@ -93,6 +94,8 @@ class HostExperts {
   };
 
   Status open_mailbox(int64_t n_embd);
+  /// Copies the experts' biases to the GPU's memory and points the experts to them.
+  Result<std::unique_ptr<MemoryRange>> upload_biases(std::vector<ExpertWeights>& experts);
   void upload(size_t layer);
   void decode_rows(size_t index, const Call& call, int32_t first, int32_t count);
   void shared_expert(const Layer& layer, const Call& call, bool in_place, int32_t count);

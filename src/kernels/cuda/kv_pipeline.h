@@ -12,7 +12,25 @@ namespace chimere::kernels::cuda {
 struct Query {
   int row;
   int sequence;
-  int visible;  ///< positions that it attends to; 0: there is no row
+  int first;    ///< first position that it attends to
+  int visible;  ///< end of the positions that it attends to; 0: there is no row
+
+  __device__ __forceinline__ int first_split() const { return first / kSplit; }
+  __device__ __forceinline__ int splits() const {
+    return (visible + kSplit - 1) / kSplit - first_split();
+  }
+};
+
+/// The positions of a split that a row's block reads: whole pages up to the last visible one.
+struct Span {
+  int first;   ///< first position, the beginning of a page
+  int hidden;  ///< how many positions from there on are before the window
+  int count;   ///< how many positions there are, with the hidden ones
+
+  __device__ __forceinline__ Span(const Query& query, int split)
+      : first(max(split * kSplit, query.first / kPage * kPage)),
+        hidden(max(query.first - first, 0)),
+        count(min((split + 1) * kSplit, query.visible) - first) {}
 };
 
 __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
@@ -23,9 +41,11 @@ __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
     i = index % args.rows_per_slice;
   }
   const SliceArgs slice = args.batch.slices[slice_index];
-  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, 0};
+  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, 0, 0};
   const int row = slice.row_begin + i;
-  return {row, slice.sequence, args.batch.row_visible[row]};
+  int first = 0;
+  if (args.window > 0) first = max(args.batch.row_position[row] + 1 - args.window, 0);
+  return {row, slice.sequence, first, args.batch.row_visible[row]};
 }
 
 /// Shared memory of a block that attends for kHeads heads of n elements.

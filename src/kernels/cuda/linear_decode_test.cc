@@ -175,11 +175,26 @@ TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndAffectsNoOther) {
   }
 }
 
+/// Packed bytes over bytes in the file, at most. TQ1_0's five weights a byte become two bits each;
+/// each scale of IQ2_K and IQ3_K is a byte that also names its table.
+double most_growth(DType type) {
+  switch (type) {
+    case DType::kTQ1_0:
+      return 1.23;
+    case DType::kIQ2_K:
+      return 1.11;
+    case DType::kIQ3_K:
+      return 1.06;
+    default:
+      return 1.04;
+  }
+}
+
 TEST(CudaLinear, PackedMatricesAreAsLargeAsInTheFile) {
   for (const DType type : test_data::all_weight_types()) {
     const auto packed = static_cast<double>(packed_row_bytes(type, 2048));
     const auto file = static_cast<double>(row_bytes(type, 2048));
-    EXPECT_LE(packed, file * 1.04) << dtype_name(type);
+    EXPECT_LE(packed, file * most_growth(type)) << dtype_name(type);
     EXPECT_GE(packed, file) << dtype_name(type);
   }
 }

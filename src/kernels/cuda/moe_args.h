@@ -17,6 +17,9 @@ struct ExpertPointers {
   const uint8_t* gate;
   const uint8_t* up;
   const uint8_t* down;
+  const float* gate_bias;  ///< [n_ff]; nullptr: none
+  const float* up_bias;    ///< [n_ff]
+  const float* down_bias;  ///< [n_embd]
 };
 
 /// Common to all experts of one kind, routed or shared.
@@ -33,9 +36,15 @@ struct ExpertShape {
   bool operator==(const ExpertShape&) const = default;
 };
 
-/// An element of h from the products with gate and up; without a gate, these are equal.
-CHIMERE_INLINE float hidden(Activation f, const ExpertShape& shape, float gate, float up) {
-  return kernels::activate(f, gate) * (shape.gated != 0 ? up : 1.0F);
+CHIMERE_INLINE float biased(float v, const float* bias, int i) {
+  return bias != nullptr ? v + bias[i] : v;
+}
+
+/// Element i of h from the products with gate and up; without a gate, these are equal.
+CHIMERE_INLINE float hidden(Activation f, const ExpertShape& shape, const ExpertPointers& expert,
+                            int i, float gate, float up) {
+  return kernels::activate(f, biased(gate, expert.gate_bias, i),
+                           shape.gated != 0 ? biased(up, expert.up_bias, i) : 1.0F);
 }
 
 struct ExpertTableArgs {
@@ -101,6 +110,7 @@ struct MoeDecodeArgs {
   int32_t stages_at;
   int32_t stage_bytes;
   int32_t warm_icache;  ///< run the product once before its input is ready, to warm the cache
+  int32_t biased;       ///< 1: the routed experts' down products have biases
 };
 
 inline constexpr int kMoeMapThreads = 1024;

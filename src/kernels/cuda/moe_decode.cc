@@ -32,7 +32,8 @@ ExpertShape shape_of(const ExpertWeights& e) {
 
 ExpertPointers pointers_of(const ExpertWeights& e) {
   auto bytes = [](const WeightView& w) { return static_cast<const uint8_t*>(w.data); };
-  return {bytes(gate_of(e)), bytes(e.up), bytes(e.down)};
+  return {bytes(gate_of(e)), bytes(e.up), bytes(e.down), e.gated() ? e.gate_bias : e.up_bias,
+          e.up_bias,         e.down_bias};
 }
 
 /// Shared memory available on every supported GPU, less what the system and the kernels' static
@@ -150,6 +151,7 @@ Result<ExpertTable> ExpertTable::create(Memory& memory, std::span<const ExpertWe
           "equal ones: use --backend cpu");
     }
     pointers.push_back(pointers_of(e));
+    table.biased_ = table.biased_ || e.down_bias != nullptr;
   }
   table.args_.n_experts = static_cast<int32_t>(experts.size());
   table.args_.routed = shape_of(experts.front());
@@ -203,6 +205,7 @@ void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, C
   args.n_embd = static_cast<int32_t>(x.cols);
   args.n_used = routing.n_used;
   args.h_width = static_cast<int32_t>(width);
+  args.biased = table.biased() ? 1 : 0;
   const auto ranks = static_cast<int>(table.slots(routing.n_used));
   launch_gate_up(stream, multiprocessors, rows, ranks, args);
   launch_down(stream, multiprocessors, rows, ranks, args);

@@ -159,6 +159,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
   const int64_t slot =
       static_cast<int64_t>(blockIdx.z) * (args.n_used + args.table.has_shared) + rank;
   int row = 0;
+  ExpertPointers expert_at = {};
   const uint8_t* gate = nullptr;
   const uint8_t* up = nullptr;
   bool warm_icache = args.warm_icache != 0 && own > 0;
@@ -176,8 +177,9 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
       const int expert = is_shared ? args.table.n_experts
                                    : args.ids[static_cast<int64_t>(row) * args.n_used + rank];
       if (expert < 0) return;  // unused slot: its h is never read
-      gate = args.table.experts[expert].gate + first * shape.gate_row_bytes;
-      up = args.table.experts[expert].up + first * shape.up_row_bytes;
+      expert_at = args.table.experts[expert];
+      gate = expert_at.gate + first * shape.gate_row_bytes;
+      up = expert_at.up + first * shape.up_row_bytes;
     }
     if (own > 0) {
       for (int begin = 0; begin < (warm_icache ? 1 : count); begin += 2 * own) {
@@ -210,7 +212,8 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
         const float u = __shfl_xor_sync(kFullWarp, v, kLanes);
         const int j = lane / (2 * kLanes);
         if (lane % (2 * kLanes) == 0 && j < own && own * half + j < n) {
-          h[first - tile + begin + own * half + j] = hidden(args.activation, shape, v, u);
+          const int o = begin + own * half + j;
+          h[first - tile + o] = hidden(args.activation, shape, expert_at, first + o, v, u);
         }
         __syncwarp();
       }
@@ -225,7 +228,9 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
                                                args.n_embd, lane, floats, integers, codebook));
         const float u = tree_of_16(any_partial(up_type, up + o * shape.up_row_bytes, args.n_embd,
                                                lane, floats, integers, up_codebook));
-        if (lane == 0) h[first - tile + o] = hidden(args.activation, shape, g, u);
+        if (lane == 0) {
+          h[first - tile + o] = hidden(args.activation, shape, expert_at, first + o, g, u);
+        }
       }
     }
     __syncthreads();
@@ -369,7 +374,11 @@ __device__ __forceinline__ void moe_decode_down(const MoeDecodeArgs& args, uint8
   float t = 0;
 #pragma unroll 1
   for (int k = 0; k < args.n_used && shared.ids[k] >= 0; ++k) {
-    t = fmaf(shared.weights[k], shared.dots[thread][k], t);
+    float o = shared.dots[thread][k];
+    if (args.biased != 0) {
+      o = biased(o, args.table.experts[shared.ids[k]].down_bias, first + thread);
+    }
+    t = fmaf(shared.weights[k], o, t);
   }
   if (args.table.has_shared != 0) {
     t = fmaf(shared.weights[args.n_used], shared.dots[thread][args.n_used], t);

@@ -28,10 +28,13 @@ class ExpertTable {
   int64_t h_width() const;
   /// Slots per row, one per expert.
   int64_t slots(int n_used) const { return n_used + args_.has_shared; }
+  /// Whether the routed experts' down products have biases.
+  bool biased() const { return biased_; }
 
  private:
   std::unique_ptr<MemoryRange> memory_;
   ExpertTableArgs args_ = {};
+  bool biased_ = false;
 };
 
 /// Bytes of scratch memory that moe_decode() needs.

@@ -116,7 +116,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
     if (x >= tile.count || output >= shape.n_ff) continue;
     const float unit = args.x.unit[ids[x]];
     args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
-        hidden(args.activation, shape, acc[at] * unit, acc[at + 2] * unit);
+        hidden(args.activation, shape, expert, output, acc[at] * unit, acc[at + 2] * unit);
   }
 }
 
@@ -150,8 +150,8 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_down, kTileThreads, 2, MoePrefillArgs, args
     const int o = first_output + tile_output(at);
     if (tile_row(at) >= tile.count || o >= args.n_embd) continue;
     const int position = tile.begin + tile_row(at);
-    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] =
-        acc[at] * args.h_halves.unit[position];
+    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] = biased(
+        acc[at] * args.h_halves.unit[position], args.table.experts[tile.expert].down_bias, o);
   }
 }
 

@@ -31,6 +31,7 @@ struct MoeProblem {
   std::vector<float> x;
   std::vector<float> y;  ///< the residual, before the op
   std::deque<std::vector<uint8_t>> bytes;
+  std::deque<std::vector<float>> biases;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
   std::vector<float> shared_gate;  ///< empty: none
@@ -48,10 +49,19 @@ struct MoeProblem {
     const int64_t n_ff = ff > 0 ? ff : unit_of(routed.down) * random.between(1, 3);
     const bool gated = random.between(0, 2) > 0;
     for (int e = 0; e < n_experts; ++e) experts.push_back(expert(random, n_ff, routed, gated));
+    if (random.between(0, 1) == 0) {
+      for (ExpertWeights& e : experts) {
+        if (gated) e.gate_bias = biases.emplace_back(random.activations(1, n_ff)).data();
+        e.up_bias = biases.emplace_back(random.activations(1, n_ff)).data();
+        e.down_bias = biases.emplace_back(random.activations(1, n_embd)).data();
+      }
+    }
     shared = expert(random, unit_of(shared_types.down) * random.between(1, 3), shared_types,
                     random.between(0, 2) > 0);
     const bool gates_shared = random.between(0, 2) > 0;
-    options.activation = static_cast<Activation>(random.between(0, 2));
+    const bool all_gated = gated && (!has_shared || shared.gated());
+    options.activation =
+        static_cast<Activation>(random.between(0, all_gated ? kActivations - 1 : kActivations - 2));
     if (random.between(0, 1) == 0) options.scale = 0.22F;
     for (int64_t r = 0; r < rows; ++r) {
       if (gates_shared) shared_gate.push_back(random.normal());
@@ -91,12 +101,20 @@ struct MoeProblem {
   template <class F>
   std::vector<float> on(Device& device, F f) const {
     std::deque<OnDevice<uint8_t>> packed;
+    std::deque<OnDevice<float>> floats;
     auto upload = [&](const ExpertWeights& e) {
       ExpertWeights on_device = e;
       for (WeightView* w : {&on_device.gate, &on_device.up, &on_device.down}) {
         if (w->n_out == 0) continue;
         packed.push_back(packed_on(device, *w, unpacked));
         *w = {packed_type(w->type, unpacked), w->n_out, w->n_in, packed.back().data()};
+      }
+      const std::pair<const float**, int64_t> of_expert[] = {{&on_device.gate_bias, e.up.n_out},
+                                                             {&on_device.up_bias, e.up.n_out},
+                                                             {&on_device.down_bias, e.down.n_out}};
+      for (const auto& [bias, n] : of_expert) {
+        if (*bias == nullptr) continue;
+        *bias = floats.emplace_back(device, std::vector<float>(*bias, *bias + n)).data();
       }
       return on_device;
     };

@@ -6,6 +6,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kRmsNorm = {"norm", "rms_norm"};
+constexpr Kernel kLayerNorm = {"norm", "layer_norm"};
 constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
 constexpr Kernel kGroupRmsNorm = {"norm", "group_rms_norm"};
 
@@ -20,6 +21,17 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
   stream.launch(kRmsNorm, launch,
                 RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
                             static_cast<int32_t>(x.cols), eps, x.rows <= kFewNormRows ? 1 : 0});
+}
+
+void layer_norm(Stream& stream, ConstMatrixView x, const float* weight, const float* bias,
+                float eps, MatrixView y) {
+  const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
+                         .block = {kLayerNormThreads},
+                         .shared_bytes = static_cast<uint32_t>(x.cols * sizeof(float)),
+                         .overlaps_previous = true};
+  stream.launch(kLayerNorm, launch,
+                LayerNormArgs{x.data, x.stride, weight, bias, y.data, y.stride,
+                              static_cast<int32_t>(x.cols), eps});
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,

@@ -115,6 +115,40 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   }
 }
 
+CHIMERE_KERNEL(layer_norm, kLayerNormThreads, LayerNormArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then less its mean
+  __shared__ float result;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int n = args.n;
+  const int thread = static_cast<int>(threadIdx.x);
+  const float* x = args.x + blockIdx.x * args.x_stride;
+  float* y = args.y + blockIdx.x * args.y_stride;
+  for (int i = thread; i < n; i += kLayerNormThreads) row[i] = x[i];
+  __syncthreads();
+  if (thread < kWarp) {
+    float s = 0;
+    for (int i = thread % 16; i < n; i += 16) s = s + row[i];
+    s = tree_of_16(s);
+    if (thread == 0) result = s / static_cast<float>(n);
+  }
+  __syncthreads();
+  const float mean = result;
+  for (int i = thread; i < n; i += kLayerNormThreads) row[i] = row[i] - mean;
+  __syncthreads();
+  if (thread < kWarp) {
+    const float s = squares_of_row(row, n, thread);
+    if (thread == 0) result = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
+  }
+  __syncthreads();
+  const float scale = result;
+  for (int i = thread; i < n; i += kLayerNormThreads) {
+    const float normed = row[i] * scale;
+    y[i] =
+        args.bias != nullptr ? fmaf(normed, args.weight[i], args.bias[i]) : normed * args.weight[i];
+  }
+}
+
 CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
   constexpr int kOwn = 8;  // elements of a lane in registers: heads of up to 256
   let_next_kernel_start();

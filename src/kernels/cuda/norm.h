@@ -1,5 +1,5 @@
-// Norms on a GPU: Ops::rms_norm, Ops::gated_rms_norm and Ops::group_rms_norm, with the
-// same bits.
+// Norms on a GPU: Ops::rms_norm, Ops::layer_norm, Ops::gated_rms_norm and
+// Ops::group_rms_norm, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_NORM_H_
 #define CHIMERE_KERNELS_CUDA_NORM_H_
 
@@ -13,6 +13,10 @@ namespace chimere::kernels::cuda {
 /// also rounded like round_rows() (linear_decode.h), and x.cols must be a multiple of 32.
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded);
+
+/// x.cols is at most 12,000; `bias` may be nullptr.
+void layer_norm(Stream& stream, ConstMatrixView x, const float* weight, const float* bias,
+                float eps, MatrixView y);
 
 /// head_dim is at most 256, and a multiple of 32 if `rounded` has memory.
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,

@@ -13,6 +13,7 @@ inline constexpr int kNormThreads = 512;
 /// multiprocessors.
 inline constexpr int kFewNormRows = 64;
 inline constexpr int kGatedNormThreads = 128;
+inline constexpr int kLayerNormThreads = 128;
 
 /// One block per row.
 struct RmsNormArgs {
@@ -25,6 +26,18 @@ struct RmsNormArgs {
   int32_t n;
   float eps;
   int32_t warm_icache;  ///< run the work once before the rows are ready, to warm the cache
+};
+
+/// One block per row. Dynamic shared memory: the row.
+struct LayerNormArgs {
+  const float* x;  ///< [rows, n]
+  int64_t x_stride;
+  const float* weight;  ///< [n]
+  const float* bias;    ///< [n]; nullptr: none
+  float* y;             ///< [rows, n]; may be x
+  int64_t y_stride;
+  int32_t n;
+  float eps;
 };
 
 /// One warp per row and head.

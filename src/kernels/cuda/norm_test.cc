@@ -31,6 +31,28 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   }
 }
 
+TEST(CudaNorm, LayerNormHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  for (const int64_t n : {5, 16, 100, 384, 768, 2600}) {
+    const Matrix x(rng, 3, n, 2);
+    const std::vector<float> weight = kernels::test::normal_floats(rng, n);
+    const std::vector<float> bias = kernels::test::normal_floats(rng, n);
+    for (const bool biased : {false, true}) {
+      Matrix expected = x;
+      ref::layer_norm(x.view(), weight.data(), biased ? bias.data() : nullptr, 1e-6F,
+                      expected.view());
+      for (const auto& [name, device] : test::devices()) {
+        const OnDevice<float> w(*device, weight);
+        const OnDevice<float> b(*device, bias);
+        const DeviceMatrix y(*device, x);
+        layer_norm(device->stream(), y.view(), w.data(), biased ? b.data() : nullptr, 1e-6F,
+                   y.view());
+        EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", n " << n;
+      }
+    }
+  }
+}
+
 TEST(CudaNorm, GroupRmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
   for (const int group : {16, 48, 100, 1024}) {

@@ -229,6 +229,56 @@ void pack(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
   std::memcpy(p.of_super(b), block.scales, 8);
 }
 
+template <class Block>
+void pack_ternary(const Block& block, int64_t b, const Planes& p) {
+  std::array<uint8_t, quant::kSuperBlock> digits;
+  for (int i = 0; i < quant::kSuperBlock; ++i) {
+    digits[static_cast<size_t>(i)] = static_cast<uint8_t>(quant::ternary(block, i) + 1);
+  }
+  for (int g = 0; g < 16; ++g) put_pairs(digits.data() + 16 * g, 0, p.of(0, 8 * b) + 4 * g);
+  store(p.of_super(b), block.d);
+}
+void pack(const quant::BlockTq10& block, int64_t b, const Planes& p) { pack_ternary(block, b, p); }
+void pack(const quant::BlockTq20& block, int64_t b, const Planes& p) { pack_ternary(block, b, p); }
+
+/// The scales of IQ2_K to IQ5_K in `plane`, d, and which groups add to the table.
+template <class Block>
+void pack_iqk_scales(const Block& block, int64_t b, const Planes& p, int plane) {
+  for (int g = 0; g < 16; ++g) {
+    p.of(plane, 8 * b)[g] = static_cast<uint8_t>(quant::iqk_scale(block, g));
+  }
+  store(p.of_super(b), block.d);
+  store(p.of_super(b) + 2, block.extra);
+}
+void pack(const quant::BlockIq2K& block, int64_t b, const Planes& p) {
+  pack_two_bits(block.qs, b, p);
+  pack_iqk_scales(block, b, p, 1);
+}
+void pack(const quant::BlockIq3K& block, int64_t b, const Planes& p) {
+  pack_two_bits(block.qs, b, p);
+  for (int g = 0; g < 8; ++g) put_bits(block.qh, g, p.of(1, 8 * b + g));
+  pack_iqk_scales(block, b, p, 2);
+}
+
+/// Nibbles of 16 elements: byte i has elements i and i + 8.
+template <class Block>
+void pack_iqk_nibbles(const Block& block, int64_t b, const Planes& p) {
+  std::array<uint8_t, quant::kSuperBlock> index;
+  for (int i = 0; i < quant::kSuperBlock; ++i) {
+    index[static_cast<size_t>(i)] = static_cast<uint8_t>(quant::iqk_index(block, i) & 15U);
+  }
+  for (int g = 0; g < 16; ++g) put_nibbles<8>(index.data() + 16 * g, 0, p.of(0, 8 * b) + 8 * g);
+}
+void pack(const quant::BlockIq4K& block, int64_t b, const Planes& p) {
+  pack_iqk_nibbles(block, b, p);
+  pack_iqk_scales(block, b, p, 1);
+}
+void pack(const quant::BlockIq5K& block, int64_t b, const Planes& p) {
+  pack_iqk_nibbles(block, b, p);
+  for (int g = 0; g < 8; ++g) put_bits(block.qh, g, p.of(1, 8 * b + g));
+  pack_iqk_scales(block, b, p, 2);
+}
+
 /// A block of IQ3_S that is packed in unpacked form (packed_type()).
 struct UnpackedIq3S {
   quant::BlockIq3S block;
@@ -306,6 +356,18 @@ void pack_row(DType type, const uint8_t* row, int64_t n, const Planes& p) {
       return pack_blocks<quant::BlockIq3S>(row, large, p);
     case DType::kIQ3_S_UNPACKED:
       return pack_blocks<UnpackedIq3S>(row, large, p);
+    case DType::kTQ1_0:
+      return pack_blocks<quant::BlockTq10>(row, large, p);
+    case DType::kTQ2_0:
+      return pack_blocks<quant::BlockTq20>(row, large, p);
+    case DType::kIQ2_K:
+      return pack_blocks<quant::BlockIq2K>(row, large, p);
+    case DType::kIQ3_K:
+      return pack_blocks<quant::BlockIq3K>(row, large, p);
+    case DType::kIQ4_K:
+      return pack_blocks<quant::BlockIq4K>(row, large, p);
+    case DType::kIQ5_K:
+      return pack_blocks<quant::BlockIq5K>(row, large, p);
     default:
       return;
   }

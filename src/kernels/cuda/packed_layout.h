@@ -4,8 +4,8 @@
 // per 32 elements. A unit is aligned to its size, up to 16 bytes, and neighbouring lanes read
 // neighbouring units. Rows remain separate, so a range of rows is a contiguous part of the packed
 // matrix. Sizes equal the file's, except for Q4_K, Q5_K (4 bytes more), IQ4_XS (2) and Q3_K (4) per
-// 256 elements, whose 6-bit scales become bytes, for unpacked IQ3_S, and for the padding of a row
-// to its largest unit.
+// 256 elements, whose 6-bit scales become bytes, IQ4_K, IQ5_K (4), IQ3_K (6) and IQ2_K (8) for the
+// same reason, TQ1_0 (12), for unpacked IQ3_S, and for the padding of a row to its largest unit.
 //
 //   type     planes (bytes per 32 elements), then bytes per 256 elements
 //   Q8_0     16 elements 0-15 · 16 elements 16-31 · 2 d
@@ -23,6 +23,11 @@
 //   IQ3_XXS  8 indices · 4 signs and scale | 2 d      IQ2_XXS: 8 indices, signs and scale | 2 d
 //   IQ2_XS   8 (2 x 2 index and signs) | 8 scales, 2 d
 //   IQ2_S    8 (2 x 2 indices, 2 signs) · 2 (2 x 1 high bits, scale) | 2 d
+//   TQ1_0, TQ2_0   8 (2 x 4 pairs of bits) | 2 d
+//   IQ2_K    8 (2 x 4 pairs of bits) · 2 (2 x 1 scale) | 4 d, extra
+//   IQ3_K    8 (2 x 4 pairs of bits) · 4 third bits · 2 (2 x 1 scale) | 4 d, extra
+//   IQ4_K    16 (2 x 8 nibbles) · 2 (2 x 1 scale) | 4 d, extra
+//   IQ5_K    16 (2 x 8 nibbles) · 4 fifth bits · 2 (2 x 1 scale) | 4 d, extra
 //   IQ1_S    4 indices · 2 as in the file | 2 d       IQ1_M: 4 (2 x 2 indices) · 2 | 8 scales
 //
 // Nibbles of 32 elements: byte i has element i in its low and i + 16 in its high nibble; of 16: i
@@ -82,6 +87,17 @@ constexpr PackedLayout packed_layout(DType t) {
       return {{8, 0, 0}, 10};
     case DType::kIQ2_S:
       return {{8, 2, 0}, 2};
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+      return {{8, 0, 0}, 2};
+    case DType::kIQ2_K:
+      return {{8, 2, 0}, 4};
+    case DType::kIQ3_K:
+      return {{8, 4, 2}, 4};
+    case DType::kIQ4_K:
+      return {{16, 2, 0}, 4};
+    case DType::kIQ5_K:
+      return {{16, 4, 2}, 4};
     case DType::kIQ1_S:
       return {{4, 2, 0}, 2};
     case DType::kIQ1_M:

@@ -11,6 +11,8 @@ constexpr Kernel kUpdatePages = {"page_tables", "update_pages"};
 /// Address space of the table, in entries: 4 billion positions.
 constexpr int32_t kMaxEntries = 1 << 26;
 constexpr int32_t kMinCapacity = 16;
+/// Lists are kept by sequence key, with the number of the page group in the upper bits.
+constexpr int kGroupShift = 56;
 /// Lists that are kept for sequences that may come back.
 constexpr size_t kMaxLists = 512;
 
@@ -31,7 +33,9 @@ Status PageTables::prepare(const BatchView& batch, bool interleaved) {
   if (!interleaved) oldest_in_use_ = step_;
   begins_.clear();
   updates_.clear();
-  for (size_t s = 0; s < static_cast<size_t>(batch.n_sequences); ++s) {
+  for (size_t at = 0; at < batch.page_begin.size(); ++at) {
+    const size_t s = at % static_cast<size_t>(batch.n_sequences);
+    const uint64_t group = at / static_cast<size_t>(batch.n_sequences);
     if (batch.page_table.empty()) {  // a model without attention
       begins_.push_back(0);
       continue;
@@ -44,10 +48,11 @@ Status PageTables::prepare(const BatchView& batch, bool interleaved) {
     };
     const int32_t full_pages = position_of(batch.slices[first_slice].row_begin) / kKvPageTokens;
     const int32_t n_pages = position_of(last.row_begin + last.row_count - 1) / kKvPageTokens + 1;
-    const uint64_t key = batch.sequence_keys.empty() ? unnamed_-- : batch.sequence_keys[s];
+    const uint64_t key =
+        batch.sequence_keys.empty() ? unnamed_-- : batch.sequence_keys[s] + (group << kGroupShift);
     CHIMERE_TRY(List* const list, list_for(key, n_pages));
     const std::span<const int32_t> pages = batch.page_table.subspan(
-        static_cast<size_t>(batch.page_begin[s]), static_cast<size_t>(n_pages));
+        static_cast<size_t>(batch.page_begin[at]), static_cast<size_t>(n_pages));
     for (auto i = static_cast<size_t>(std::min(list->full_pages, full_pages)); i < pages.size();
          ++i) {
       if (i == list->pages.size()) {

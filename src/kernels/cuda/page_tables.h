@@ -30,7 +30,7 @@ class PageTables {
   /// launches of an earlier one, whose lists stay where they are. Errors: kOutOfMemory; call
   /// forget_step() then.
   Status prepare(const BatchView& batch, bool interleaved);
-  /// [n_sequences] where the prepared step's lists begin in the table.
+  /// [page groups, n_sequences] where the prepared step's lists begin in the table.
   std::span<const int32_t> begins() const { return begins_; }
   /// What apply() must be given, at an address that the device reads.
   std::span<const PageUpdate> updates() const { return updates_; }

@@ -216,13 +216,24 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
       std::vector<float> h;
       double wrong = 0;  // error of an element of h
       for (int64_t o = 0; o < e.up.n_out; ++o) {
-        const Bounded gate = chunk_dot(e.gated() ? e.gate : e.up, o, x);
-        const Bounded up = e.gated() ? chunk_dot(e.up, o, x) : Bounded{1, 0};
+        Bounded gate = chunk_dot(e.gated() ? e.gate : e.up, o, x);
+        Bounded up = e.gated() ? chunk_dot(e.up, o, x) : Bounded{1, 0};
+        if (const float* bias = e.gated() ? e.gate_bias : e.up_bias; bias != nullptr) {
+          gate.value += bias[o];
+          gate.error += std::fabs(gate.value) * 0x1p-23;
+        }
+        if (e.gated() && e.up_bias != nullptr) {
+          up.value += e.up_bias[o];
+          up.error += std::fabs(up.value) * 0x1p-23;
+        }
         const auto g = static_cast<float>(gate.value);
         const auto u = static_cast<float>(up.value);
-        const double a = activate(f, g);
-        h.push_back(activate(f, g) * u);
-        // The slope of silu and of GELU is below 1.2.
+        h.push_back(activate(f, g, u));
+        // f(gate, up) = a (up + shift); the slope of silu, of GELU and of the clamped SwiGLU's a is
+        // below 1.2.
+        const bool clamped = f == Activation::kClampedSwiglu;
+        const double a = clamped ? activate(f, g, 0.0F) : activate(f, g);
+        if (clamped) up.value += 1;
         const double slope =
             f == Activation::kReluSquared ? 2 * (std::fabs(gate.value) + gate.error) : 1.2;
         wrong =
@@ -235,7 +246,8 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
       if (halves) wrong += amax * 0x1p-10;
       for (size_t o = 0; o < n; ++o) {
         const auto out = static_cast<int64_t>(o);
-        const Bounded down = chunk_dot(e.down, out, h.data());
+        Bounded down = chunk_dot(e.down, out, h.data());
+        if (e.down_bias != nullptr) down.value += e.down_bias[o];
         double weights = 0;
         if (halves) {
           for (const float w : half_weights(e.down, out)) weights += std::fabs(w) / 64;

@@ -9,6 +9,7 @@ constexpr Kernel kSelectRows = {"rows", "select_rows"};
 constexpr Kernel kShiftRows = {"rows", "shift_rows"};
 constexpr Kernel kActivate = {"rows", "activate"};
 constexpr Kernel kAddRows = {"rows", "add_rows"};
+constexpr Kernel kCopyRows = {"rows", "copy_rows"};
 constexpr Kernel kMultiplyRows = {"rows", "multiply_rows"};
 constexpr Kernel kScale = {"rows", "scale"};
 constexpr Kernel kRoute = {"route", "route"};
@@ -60,6 +61,12 @@ void add_bias(Stream& stream, MatrixView y, const float* bias) {
   stream.launch(kAddRows,
                 rows_launch({blocks_for(y.cols, kRowThreads), static_cast<uint32_t>(y.rows)}),
                 CombineArgs{y.data, y.stride, bias, 0, static_cast<int32_t>(y.cols)});
+}
+
+void copy(Stream& stream, ConstMatrixView x, MatrixView y) {
+  stream.launch(kCopyRows,
+                rows_launch({blocks_for(y.cols, kRowThreads), static_cast<uint32_t>(y.rows)}),
+                CombineArgs{y.data, y.stride, x.data, x.stride, static_cast<int32_t>(y.cols)});
 }
 
 void multiply(Stream& stream, ConstMatrixView x, MatrixView y) {

@@ -83,6 +83,13 @@ CHIMERE_KERNEL(add_rows, kRowThreads, CombineArgs, args) {
   *y = *y + args.x[blockIdx.y * args.x_stride + i];
 }
 
+CHIMERE_KERNEL(copy_rows, kRowThreads, CombineArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
+  if (i < args.n) args.y[blockIdx.y * args.stride + i] = args.x[blockIdx.y * args.x_stride + i];
+}
+
 CHIMERE_KERNEL(multiply_rows, kRowThreads, CombineArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -98,8 +105,9 @@ CHIMERE_KERNEL(activate, kRowThreads, ActivateArgs, args) {
   const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
   if (i >= args.n) return;
   float* h = args.h + blockIdx.y * args.stride + i;
-  const float v = kernels::activate(args.activation, *h);
-  *h = args.up != nullptr ? v * args.up[blockIdx.y * args.up_stride + i] : v;
+  *h = args.up != nullptr
+           ? kernels::activate(args.activation, *h, args.up[blockIdx.y * args.up_stride + i])
+           : kernels::activate(args.activation, *h);
 }
 
 CHIMERE_KERNEL(keep_top_p, kRowThreads, KeepTopPArgs, args) {

@@ -23,6 +23,7 @@ void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up);
 
 void scale(Stream& stream, MatrixView x, float factor);
 void add_bias(Stream& stream, MatrixView y, const float* bias);
+void copy(Stream& stream, ConstMatrixView x, MatrixView y);
 void multiply(Stream& stream, ConstMatrixView x, MatrixView y);
 
 /// At most kMaxExperts experts (rows_args.h) and 32 per row. spec.bias is in device memory.

@@ -52,7 +52,7 @@ struct ActivateArgs {
   Activation activation;
 };
 
-/// Grid: x parts of a row, y rows. Both kernels combine each element of y with one of x.
+/// Grid: x parts of a row, y rows. The kernels combine each element of y with one of x.
 struct CombineArgs {
   float* y;  ///< [rows, n]
   int64_t stride;

@@ -148,7 +148,8 @@ TEST(CudaRows, ActivateHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
   const Matrix h(rng, 3, 700, 4);
   const Matrix up(rng, 3, 700, 4);
-  for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+  for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared,
+                             Activation::kClampedSwiglu}) {
     for (const bool gated : {true, false}) {
       Matrix expected = h;
       ref::activate(f, expected.view(), gated ? up.view() : ConstMatrixView());
@@ -236,6 +237,26 @@ TEST(CudaRows, AddBiasAndMultiplyHaveTheBitsOfRef) {
     const OnDevice<float> added(*device, bias);
     add_bias(device->stream(), got.view(), added.data());
     multiply(device->stream(), factors.view(), got.view());
+    EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+  }
+}
+
+TEST(CudaRows, CopyWritesPartsOfRows) {
+  kernels::test::Rng rng(fresh_seed());
+  constexpr int64_t kPart = 300;
+  const Matrix x(rng, 3, 700, 4);
+  const Matrix y(rng, 3, 700, 8);
+  const auto part = [](auto view, int64_t begin) {
+    view.data += begin;
+    view.cols = kPart;
+    return view;
+  };
+  Matrix expected = y;
+  make_ref_ops()->copy(part(x.view(), 100), part(expected.view(), 400));
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix got(*device, y);
+    const DeviceMatrix from(*device, x);
+    copy(device->stream(), part(from.view(), 100), part(got.view(), 400));
     EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
   }
 }

@@ -6,6 +6,7 @@ set(CUDA_MODULES
   cuda/choose_token.cu
   cuda/embed_tokens.cu
   cuda/log_sum_exp.cu
+  cuda/low_rank.cu
   cuda/gdn_prefill.cu
   cuda/gdn_prefill_128.cu
   cuda/gdn_conv.cu
@@ -26,6 +27,8 @@ set(CUDA_MODULES
   cuda/route.cu
   cuda/rounding.cu
   cuda/rows.cu
+  cuda/sequence_attention.cu
+  cuda/ssd_prefill.cu
   cuda/state_space.cu
   cuda/top_logits.cu)
 
@@ -45,6 +48,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/device_batch.cc
   cuda/embed_tokens.cc
   cuda/log_sum_exp.cc
+  cuda/low_rank.cc
   cuda/gdn.cc
   cuda/half_rows.cc
   cuda/host_experts.cc
@@ -57,8 +61,10 @@ target_sources(chimere_kernels PRIVATE
   cuda/page_tables.cc
   cuda/rows.cc
   cuda/scratch.cc
+  cuda/sequence_attention.cc
   cuda/state_space.cc
   cuda/step_arrays.cc
+  cuda/step_outputs.cc
   cuda/cuda_graph_cache.cc
   cuda/top_logits.cc
   cuda/weight_store.cc)
@@ -78,10 +84,11 @@ target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/
 set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
 
 # chimere_gpu_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a GPU, with its own limits and with those
-# of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.)
+# of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.) One at a time,
+# because some compare the GPU's free memory before and after.
 function(chimere_gpu_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
-  set(options LABELS gpu TIMEOUT ${ARG_TIMEOUT} PROPERTIES SKIP_RETURN_CODE 77)
+  set(options LABELS gpu TIMEOUT ${ARG_TIMEOUT} PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
   chimere_add_test(${name}_on_gpu ${options} COMMAND ${ARG_COMMAND})
   chimere_add_test(${name}_sm_120_on_gpu ${options} COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
 endfunction()
@@ -100,10 +107,12 @@ chimere_cuda_test(cuda_embed_tokens_test SOURCES cuda/embed_tokens_test.cc)
 chimere_cuda_test(cuda_log_sum_exp_test SOURCES cuda/log_sum_exp_test.cc)
 chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_decode_test SOURCES cuda/linear_decode_test.cc)
+chimere_cuda_test(cuda_low_rank_test SOURCES cuda/low_rank_test.cc)
 chimere_cuda_test(cuda_moe_decode_test SOURCES cuda/moe_decode_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
 chimere_cuda_test(cuda_ops_test SOURCES cuda/cuda_ops_test.cc)
 chimere_cuda_test(cuda_profile_test SOURCES cuda/device/profile_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)
-chimere_cuda_test(cuda_state_space_test SOURCES cuda/state_space_test.cc)
+chimere_cuda_test(cuda_sequence_attention_test SOURCES cuda/sequence_attention_test.cc)
+chimere_cuda_test(cuda_state_space_test SOURCES cuda/state_space_test.cc cuda/ssd_prefill_test.cc)
 chimere_cuda_test(cuda_top_logits_test SOURCES cuda/top_logits_test.cc)

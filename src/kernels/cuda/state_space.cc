@@ -9,7 +9,10 @@ namespace {
 
 constexpr Kernel kCausalConv = {"state_space", "causal_conv"};
 constexpr Kernel kSsdScan = {"state_space", "ssd_scan"};
+constexpr Kernel kSsdPrefillProducts = {"ssd_prefill", "ssd_prefill_products"};
+constexpr Kernel kSsdPrefillAdvance = {"ssd_prefill", "ssd_prefill_advance"};
 constexpr Kernel kSelectiveScan = {"state_space", "selective_scan"};
+constexpr Kernel kSelectiveScan16 = {"state_space", "selective_scan_16"};
 
 BatchArgs recurrent_batch(const DeviceBatch& batch) {
   BatchArgs args = batch.args;
@@ -34,6 +37,32 @@ int64_t blocks_of_channels(int64_t channels, int64_t block) {
   return (channels + block - 1) / block;
 }
 
+/// Whether chunks are multiplied on tensor cores (ssd_prefill.cu).
+bool takes_tensor_cores(const SsdShape& shape) {
+  return shape.state_dim == kSsdPrefillStates && shape.head_dim % kSsdPrefillColumns == 0;
+}
+
+/// Parts of the scratch memory, in bytes.
+struct SsdScratch {
+  int64_t decays = 0;
+  int64_t products = 0;
+  int64_t steps = 0;
+  int64_t carry = 0;
+};
+
+SsdScratch ssd_scratch(const SsdShape& shape, const BatchExtent& extent) {
+  SsdScratch bytes;
+  if (extent.prefill_rows == 0 || !takes_tensor_cores(shape)) return bytes;
+  const int64_t rows = extent.n_rows;
+  bytes.decays = (rows * shape.n_heads * int64_t{sizeof(double)} + 15) / 16 * 16;
+  bytes.products = rows * shape.n_groups * kSsdChunkRows * int64_t{sizeof(float)};
+  bytes.steps = (rows * shape.n_heads * int64_t{sizeof(float)} + 15) / 16 * 16;
+  if (extent.runs > 1) {
+    bytes.carry = extent.n_sequences * shape.state_floats() * int64_t{sizeof(float)};
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shape,
@@ -51,9 +80,15 @@ void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shap
   stream.launch(kCausalConv, recurrent_launch(batch, blocks, kConvThreads, 0), args);
 }
 
+int64_t ssd_scratch_bytes(const SsdShape& shape, const BatchExtent& extent) {
+  const SsdScratch bytes = ssd_scratch(shape, extent);
+  return bytes.decays + bytes.products + bytes.steps + bytes.carry;
+}
+
 void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
               const SsdWeights& weights, ConstMatrixView xbc, ConstMatrixView dt,
-              RecurrentView state, MatrixView out) {
+              RecurrentView state, MatrixView out, uint8_t* scratch) {
+  const BatchExtent& extent = batch.extent;
   SsdArgs args = {};
   args.batch = recurrent_batch(batch);
   args.n_heads = shape.n_heads;
@@ -70,7 +105,33 @@ void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
   args.out = {out.data, out.stride};
   const int64_t blocks = int64_t{shape.n_heads} * (shape.head_dim / args.columns);
   const int64_t floats = int64_t{shape.state_dim} * args.columns;
-  stream.launch(kSsdScan, recurrent_launch(batch, blocks, kScanColumns, floats), args);
+  const Launch by_row = recurrent_launch(batch, blocks, kScanColumns, floats);
+  if (extent.prefill_rows == 0 || !takes_tensor_cores(shape)) {
+    args.run = kAllRuns;
+    stream.launch(kSsdScan, by_row, args);
+    return;
+  }
+  const SsdScratch bytes = ssd_scratch(shape, extent);
+  args.decays = reinterpret_cast<double*>(scratch);
+  args.products = reinterpret_cast<float*>(scratch + bytes.decays);
+  args.steps = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products);
+  args.carry = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products + bytes.steps);
+  const int64_t of_decays = blocks_of_channels(shape.n_heads, kSsdDecayHeads);
+  const Launch products = {.grid = {static_cast<uint32_t>(shape.n_groups + of_decays),
+                                    static_cast<uint32_t>(extent.n_slices)},
+                           .block = {kSsdPrefillThreads},
+                           .overlaps_previous = true};
+  stream.launch(kSsdPrefillProducts, products, args);
+  const Launch advance = {
+      .grid = {static_cast<uint32_t>(shape.head_dim / kSsdPrefillColumns),
+               static_cast<uint32_t>(shape.n_heads), static_cast<uint32_t>(extent.n_sequences)},
+      .block = {kSsdPrefillThreads},
+      .overlaps_previous = true};
+  for (args.run = 0; args.run < extent.runs; ++args.run) {
+    const bool folds = args.run == 0 && extent.folds > 0;
+    if (extent.decode_rows > 0 || folds) stream.launch(kSsdScan, by_row, args);
+    stream.launch(kSsdPrefillAdvance, advance, args);
+  }
 }
 
 void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveShape& shape,
@@ -90,8 +151,10 @@ void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveSha
   args.state = recurrent_slots(state);
   args.out = {out.data, out.stride};
   const int64_t blocks = blocks_of_channels(shape.channels, kScanColumns);
-  const int64_t floats = int64_t{shape.state_dim} * kScanColumns;
-  stream.launch(kSelectiveScan, recurrent_launch(batch, blocks, kScanColumns, floats), args);
+  const bool small = shape.state_dim == kSmallStates;
+  const int64_t floats = small ? 0 : int64_t{shape.state_dim} * kScanColumns;
+  stream.launch(small ? kSelectiveScan16 : kSelectiveScan,
+                recurrent_launch(batch, blocks, kScanColumns, floats), args);
 }
 
 }  // namespace chimere::kernels::cuda

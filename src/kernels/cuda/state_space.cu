@@ -1,12 +1,14 @@
-// Convolutions over time and state-space recurrences, with the bits of ref for all rows. A thread
-// owns a channel, or a column of a state, from the first row to the last, so blocks exchange
-// nothing; rows follow each other.
+// Convolutions over time and state-space recurrences, with the bits of ref, except that ssd_scan
+// computes chunks as decode rows (most shapes have ssd_prefill.cu for them). A thread owns a
+// channel, or a column of a state, from the first row to the last, so blocks exchange nothing; rows
+// follow each other.
 //
 // Bytes: a step with one row for each sequence reads and writes each state once. Prompts are
 // limited by the recurrence: state_dim dependent additions a row.
 #include "kernels/cuda/batch_device.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/slice_runs.h"
 #include "kernels/cuda/state_space_args.h"
 #include "kernels/math.h"
 
@@ -121,8 +123,17 @@ CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
   const int part = static_cast<int>(blockIdx.x) % parts;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto sequence = static_cast<int>(blockIdx.y);
-  const SequenceRange rows = rows_of(args.batch, sequence);
-  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  SequenceRange rows = rows_of(args.batch, sequence);
+  UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  bool carries = false;
+  if (args.run != kAllRuns) {
+    const Run run = find_run(args.batch, sequence, args.run);
+    const bool computes = run.slice_begin < run.slice_end && run.row_class == kDecodeRows;
+    rows = computes ? rows_of_slices(args.batch, run.slice_begin, run.slice_end)
+                    : SequenceRange{rows.begin, 0};
+    carries = computes && !run.last;
+    if (args.run > 0) unfolded.count = 0;
+  }
   if (thread >= columns || (rows.count == 0 && unfolded.count == 0)) return;
   const int inner = args.n_heads * dim;
   const int bc_dim = args.n_groups * n;
@@ -131,8 +142,10 @@ CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
   const int in_group = head / heads_of_group * n;
   const int64_t at = static_cast<int64_t>(head) * dim * n + part * columns + thread;
   float* s = shared + thread;
-  copy_column(state_before_rows(args.batch, args.state, sequence, unfolded) + at, dim, s, columns,
-              n);
+  float* carried = args.carry + static_cast<int64_t>(sequence) * inner * n + at;
+  copy_column(
+      args.run > 0 ? carried : state_before_rows(args.batch, args.state, sequence, unfolded) + at,
+      dim, s, columns, n);
   for (int i = 0; i < unfolded.count; ++i) {
     const float* kept = args.state.rows + unfolded.row_blocks[i] * args.state.row_stride;
     const float* b = kept + inner + in_group;
@@ -174,6 +187,7 @@ CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
       copy_column(s, columns, args.state.base + slot * args.state.stride + at, dim, n);
     }
   }
+  if (carries) copy_column(s, columns, carried, dim, n);
 }
 
 /// Grid: [channels / kScanColumns; sequences]. Dynamic shared memory: [state_dim, kScanColumns].
@@ -235,6 +249,108 @@ CHIMERE_KERNEL(selective_scan, kScanColumns, SelectiveArgs, args) {
     const int slot = args.batch.write_slot[r];
     if (slot >= 0) {
       copy_column(s, kScanColumns, args.state.base + slot * args.state.stride + at, kUnit, n);
+    }
+  }
+}
+
+/// A column of a state of kSmallStates in registers.
+struct SmallColumn {
+  float v[kSmallStates];
+
+  __device__ __forceinline__ void load(const float* from) {
+#pragma unroll
+    for (int j = 0; j < kSmallStates; ++j) v[j] = from[j * kUnit];
+  }
+  __device__ __forceinline__ void store(float* to) const {
+#pragma unroll
+    for (int j = 0; j < kSmallStates; ++j) to[j * kUnit] = v[j];
+  }
+};
+
+/// Inputs of a row: b and c lie side by side in the lanes of a warp.
+struct SelectiveRow {
+  float x;
+  float dt;
+  float bc;
+};
+
+/// selective_scan with states of kSmallStates, Mamba's: a column stays in registers, and rows are
+/// read kRowsAhead rows before they are needed. Grid: [channels / kScanColumns; sequences].
+CHIMERE_KERNEL(selective_scan_16, kScanColumns, SelectiveArgs, args) {
+  constexpr int kRowsAhead = 4;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const auto lane = static_cast<int>(threadIdx.x);
+  const auto sequence = static_cast<int>(blockIdx.y);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  if (rows.count == 0 && unfolded.count == 0) return;
+  // Lanes past the last channel compute it again and store nothing.
+  const int wanted = static_cast<int>(blockIdx.x) * kScanColumns + lane;
+  const bool stores = wanted < args.channels;
+  const int channel = stores ? wanted : args.channels - 1;
+  const int64_t at = static_cast<int64_t>(channel / kUnit) * kSmallStates * kUnit + channel % kUnit;
+  SmallColumn a;
+  a.load(args.a + at);
+  SmallColumn s;
+  s.load(state_before_rows(args.batch, args.state, sequence, unfolded) + at);
+  for (int i = 0; i < unfolded.count; ++i) {
+    const float* kept = args.state.rows + unfolded.row_blocks[i] * args.state.row_stride;
+    const float dt = kept[channel];
+    const float u = kept[args.channels + channel];
+    const float* b = kept + 2 * static_cast<int64_t>(args.channels);
+#pragma unroll
+    for (int j = 0; j < kSmallStates; ++j) s.v[j] = fmaf(b[j], u, exp_f32(dt * a.v[j]) * s.v[j]);
+  }
+  if (unfolded.count > 0 && stores) {
+    s.store(args.state.base + args.batch.read_slot[sequence] * args.state.stride + at);
+  }
+  const float dt_bias = args.dt_bias[channel];
+  const float d = args.d[channel];
+  auto load_rows = [&](int first, SelectiveRow(&to)[kRowsAhead]) {
+#pragma unroll
+    for (int i = 0; i < kRowsAhead; ++i) {
+      if (first + i >= rows.count) break;
+      const int r = rows.begin + first + i;
+      to[i].x = args.x.data[r * args.x.stride + channel];
+      to[i].dt = args.dt.data[r * args.dt.stride + channel];
+      to[i].bc = lane < kSmallStates ? args.b.data[r * args.b.stride + lane]
+                                     : args.c.data[r * args.c.stride + lane - kSmallStates];
+    }
+  };
+  SelectiveRow next[kRowsAhead] = {};
+  load_rows(0, next);
+  for (int first = 0; first < rows.count; first += kRowsAhead) {
+    SelectiveRow now[kRowsAhead];
+#pragma unroll
+    for (int i = 0; i < kRowsAhead; ++i) now[i] = next[i];
+    load_rows(first + kRowsAhead, next);
+#pragma unroll
+    for (int i = 0; i < kRowsAhead; ++i) {
+      if (first + i >= rows.count) break;
+      const int r = rows.begin + first + i;
+      const float dt = softplus(now[i].dt + dt_bias);
+      const float u = dt * now[i].x;
+      float* kept = kept_row(args.batch, args.state, r);
+      if (kept != nullptr && stores) {
+        kept[channel] = dt;
+        kept[args.channels + channel] = u;
+        // The first block's lanes of B: at least as many channels as states.
+        if (blockIdx.x == 0 && lane < kSmallStates) {
+          kept[2 * static_cast<int64_t>(args.channels) + lane] = now[i].bc;
+        }
+      }
+      float y = 0;
+#pragma unroll
+      for (int j = 0; j < kSmallStates; ++j) {
+        const float b = __shfl_sync(kFullWarp, now[i].bc, j);
+        const float c = __shfl_sync(kFullWarp, now[i].bc, j + kSmallStates);
+        s.v[j] = fmaf(b, u, exp_f32(dt * a.v[j]) * s.v[j]);
+        y = fmaf(c, s.v[j], y);
+      }
+      if (stores) args.out.data[r * args.out.stride + channel] = fmaf(d, now[i].x, y);
+      const int slot = args.batch.write_slot[r];
+      if (slot >= 0 && stores) s.store(args.state.base + slot * args.state.stride + at);
     }
   }
 }

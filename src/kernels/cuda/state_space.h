@@ -11,9 +11,11 @@ namespace chimere::kernels::cuda {
 
 void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shape,
                  const float* weight, const float* bias, RecurrentView state, MatrixView x);
+/// Scratch memory of ssd_scan(), aligned to 16 bytes.
+int64_t ssd_scratch_bytes(const SsdShape& shape, const BatchExtent& extent);
 void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
               const SsdWeights& weights, ConstMatrixView xbc, ConstMatrixView dt,
-              RecurrentView state, MatrixView out);
+              RecurrentView state, MatrixView out, uint8_t* scratch);
 void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveShape& shape,
                     const SelectiveWeights& weights, const SelectiveInputs& inputs,
                     RecurrentView state, MatrixView out);

@@ -26,7 +26,8 @@ struct CausalConvArgs {
   Rows x;  ///< [rows, channels], in place
 };
 
-/// ssd_scan: one warp per kScanColumns columns of a head, or per head of 16.
+/// ssd_scan: one warp per kScanColumns columns of a head, or per head of 16. ssd_prefill_products,
+/// ssd_prefill_advance.
 struct SsdArgs {
   BatchArgs batch;  ///< as in CausalConvArgs
   int32_t n_heads;
@@ -41,9 +42,31 @@ struct SsdArgs {
   ConstRows dt;
   SlotArgs state;
   Rows out;
+  /// Which run of slices of one class of every sequence; ssd_scan then folds in run 0, and computes
+  /// runs of decode rows. kAllRuns: ssd_scan computes all rows.
+  int32_t run;
+  float* carry;  ///< [n_sequences, state_floats()]: state between two runs of a sequence
+  // Outputs of ssd_prefill_products, inputs of ssd_prefill_advance.
+  float* products;  ///< [rows, n_groups, kSsdChunkRows]: C_i B_j for the rows j <= i of i's chunk
+  double* decays;   ///< [rows, n_heads]: log decay from the chunk's start up to and with the row
+  float* steps;     ///< [rows, n_heads]: dt
 };
 
-/// selective_scan: one thread per channel.
+inline constexpr int32_t kAllRuns = -1;
+/// Rows of a chunk.
+inline constexpr int kSsdChunkRows = 64;
+/// The state_dim of ssd_prefill_products and ssd_prefill_advance.
+inline constexpr int kSsdPrefillStates = 128;
+/// State columns per block of ssd_prefill_advance; divides head_dim.
+inline constexpr int kSsdPrefillColumns = 32;
+inline constexpr int kSsdPrefillThreads = 256;
+/// Heads per block of ssd_prefill_products that computes decays.
+inline constexpr int kSsdDecayHeads = kSsdPrefillThreads / kSsdChunkRows;
+
+/// The state_dim of selective_scan_16: half a warp.
+inline constexpr int kSmallStates = 16;
+
+/// selective_scan, selective_scan_16: one thread per channel.
 struct SelectiveArgs {
   BatchArgs batch;  ///< as in CausalConvArgs
   int32_t channels;

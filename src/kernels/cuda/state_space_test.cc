@@ -1,9 +1,11 @@
 // Convolutions over time and state-space recurrences against ref, bit for bit, in ragged batches.
+// ssd_prefill_test.cc checks the shapes of state-space duality that use tensor cores.
 #include "kernels/cuda/state_space.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
@@ -54,6 +56,14 @@ void expect_matrix(const DeviceMatrix& got, const Matrix& want, const std::strin
   }
 }
 
+std::vector<SequenceSpec> as_decode_rows(const Scenario& scenario) {
+  std::vector<SequenceSpec> sequences = scenario.sequences;
+  for (SequenceSpec& s : sequences) {
+    for (auto& [row_class, rows] : s.slices) row_class = RowClass::kDecode;
+  }
+  return sequences;
+}
+
 void check(Rng& rng, const StateSpaceShapes& shapes, const Scenario& scenario) {
   const Batch batch(scenario.sequences);
   StateSpaceLayer want(rng, shapes, batch.view().n_rows, scenario.n_slots, scenario.n_row_blocks);
@@ -61,6 +71,9 @@ void check(Rng& rng, const StateSpaceShapes& shapes, const Scenario& scenario) {
   for (RecurrentStates* s : want.states()) s->rows.push_back(0);
   StateSpaceLayer start = want;
   want.run(*make_ref_ops(), batch.view());
+  // With these shapes, GPUs compute the chunks of ssd_scan as decode rows.
+  StateSpaceLayer by_row = start;
+  by_row.run(*make_ref_ops(), Batch(as_decode_rows(scenario)).view());
   for (const auto& [name, device] : test::devices()) {
     Stream& stream = device->stream();
     const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 2));
@@ -81,10 +94,11 @@ void check(Rng& rng, const StateSpaceShapes& shapes, const Scenario& scenario) {
     const DeviceMatrix xbc(*device, l.xbc);
     const DeviceMatrix ssd_dt(*device, l.ssd_dt);
     const DeviceMatrix ssd_out(*device, l.ssd_out);
+    ASSERT_EQ(ssd_scratch_bytes(shapes.ssd, on.view().extent), 0);
     ssd_scan(stream, on.view(), shapes.ssd, {ssd_a.data(), ssd_d.data(), ssd_bias.data()},
-             xbc.view(), ssd_dt.view(), ssd.view(), ssd_out.view());
-    expect_matrix(ssd_out, want.ssd_out, name + ", state-space duality");
-    ssd.expect(want.ssd_state, name + ", state-space duality");
+             xbc.view(), ssd_dt.view(), ssd.view(), ssd_out.view(), nullptr);
+    expect_matrix(ssd_out, by_row.ssd_out, name + ", state-space duality");
+    ssd.expect(by_row.ssd_state, name + ", state-space duality");
 
     const OnDevice<float> a(*device, l.a);
     const OnDevice<float> d(*device, l.d);

@@ -9,13 +9,14 @@ namespace {
 /// Address space for the arrays of any step; enough for new page lists of 100 million positions.
 constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfUpdate = sizeof(PageUpdate) / sizeof(int32_t);
+constexpr size_t kNumbersOfUse = sizeof(AdapterUse) / sizeof(int32_t);
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
 /// Numbers per row: row_sequence, row_position, row_visible, write_slot, keep_row, wanted_ids,
 /// async_from, two lists of classes (four fields), slices (four each).
 constexpr size_t kNumbersOfRow = 7 + 4 + 4;
-/// Numbers per sequence: sequence_slices, read_slot, page_begin, fold_begin, fold_from.
-constexpr size_t kNumbersOfSequence = 5;
-constexpr size_t kFields = 20;  ///< upper bound of the fields that are padded to the alignment
+/// Numbers per sequence: sequence_slices, read_slot, fold_begin, fold_from.
+constexpr size_t kNumbersOfSequence = 4;
+constexpr size_t kFields = 22;  ///< upper bound of the fields that are padded to the alignment
 constexpr size_t kAlign = 4;    ///< in numbers: slices are read 16 bytes at a time
 
 size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
@@ -92,13 +93,16 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
       std::max(b.n_rows, kMaxGraphRows));  // an upper bound of the sequences too
   const size_t wanted = std::max(rows, step.wanted_rows.size());
   const size_t choice_rows = step.choices.empty() ? 0 : wanted;
+  // Captured steps have the same addresses however many adapters their rows have.
+  const size_t uses = step.adapters.empty() ? 0 : rows * kMaxRowAdapters;
+  const size_t page_groups = b.page_begin.size() / static_cast<size_t>(std::max(b.n_sequences, 1));
   turn_ = 1 - turn_;
   Status ready = pages.prepare(b, interleaved);
   if (ready.ok()) {
     ready = make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                      kNumbersOfChoice * choice_rows + step.selected.size() + step.masks.size() +
-                      kNumbersOfUpdate * pages.updates().size() + b.fold_rows.size() +
-                      kFields * kAlign);
+                      page_groups * rows + kNumbersOfChoice * choice_rows + step.selected.size() +
+                      step.masks.size() + kNumbersOfUpdate * pages.updates().size() +
+                      b.fold_rows.size() + (kNumbersOfUse + 1) * uses + kFields * kAlign);
   }
   if (!ready.ok()) {
     pages.forget_step();
@@ -124,7 +128,7 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   batch_.args.row_visible = add(visible_, rows);
   batch_.args.read_slot = add(b.read_slot, rows);
   batch_.args.write_slot = add(b.write_slot, rows);
-  batch_.args.page_begin = add(pages.begins(), rows);
+  batch_.args.page_begin = add(pages.begins(), page_groups * rows);
   batch_.args.page_table = pages.data();
   all_ = add_classes(classes_, rows);
   wanted_ids_ = add(step.wanted_rows, wanted);
@@ -140,6 +144,18 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
           kNumbersOfChoice * choice_rows));
+  adapters_ = {};
+  if (uses > 0) {
+    adapters_.begin = add(step.adapters.begin, rows + 1);
+    adapters_.uses = reinterpret_cast<const AdapterUse*>(
+        add({reinterpret_cast<const int32_t*>(step.adapters.uses.data()),
+             kNumbersOfUse * step.adapters.uses.size()},
+            kNumbersOfUse * uses));
+    for (int64_t r = 0; r < b.n_rows; ++r) {
+      adapters_.most = std::max(adapters_.most, static_cast<int32_t>(step.adapters.of(r).size()));
+    }
+    if (b.n_rows <= kMaxGraphRows) adapters_.most = kMaxRowAdapters;
+  }
   batch_.extent = extent_of(b);
   batch_.args.keep_row = batch_.extent.keeps != 0 ? add(b.keep_row, rows) : nullptr;
   add_folds(b, rows);

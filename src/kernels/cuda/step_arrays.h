@@ -14,6 +14,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device_batch.h"
 #include "kernels/cuda/linear_decode.h"
+#include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/page_tables.h"
 
 namespace chimere::kernels::cuda {
@@ -54,6 +55,7 @@ class StepArrays {
   const uint32_t* masks() const { return masks_; }
   const TokenChoice* choices() const { return choices_; }
   const int32_t* async_from() const { return async_from_; }
+  const DeviceAdapters& adapters() const { return adapters_; }
 
  private:
   StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
@@ -86,6 +88,7 @@ class StepArrays {
   const uint32_t* masks_ = nullptr;
   const TokenChoice* choices_ = nullptr;
   const int32_t* async_from_ = nullptr;
+  DeviceAdapters adapters_;
   // Of the step that is being uploaded; members, so that a step allocates nothing.
   std::vector<RowClass> classes_;
   std::vector<RowClass> wanted_classes_;

@@ -84,7 +84,7 @@ Result<WeightView> WeightStore::place(const WeightView& w) {
     device_.stream().copy(to + row * row_bytes, from, static_cast<size_t>(rows * row_bytes));
     uploaded(static_cast<size_t>(rows * row_bytes));
   }
-  return WeightView{type, w.n_out, w.n_in, to};
+  return WeightView{type, w.n_out, w.n_in, to, w.target, w.target_row};
 }
 
 Result<const float*> WeightStore::place_floats(const float* values, int64_t n) {

@@ -21,7 +21,8 @@ inline KvSlot kv_slot(const BatchView& batch, const AttentionShape& shape, const
                       int32_t sequence, int64_t position, int kv_head) {
   const int64_t k_bytes = row_bytes(kv.k_type, shape.head_dim);
   const int64_t v_bytes = row_bytes(kv.v_type, shape.head_dim);
-  const int64_t page = batch.page_table[batch.page_begin[sequence] + position / kKvPageTokens];
+  const int64_t page =
+      batch.page_table[batch.pages_of(sequence, kv.group) + position / kKvPageTokens];
   const int64_t slot = position % kKvPageTokens * shape.n_kv_heads + kv_head;
   uint8_t* base = kv.base + page * kv.page_bytes;
   return {base + slot * k_bytes,

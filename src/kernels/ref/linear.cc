@@ -86,15 +86,43 @@ float dot(const WeightView& w, int64_t o, const Activations& x) {
   return takes_integer_dot(w.type) ? integer_dot(w, o, x) : float_dot(w, o, x);
 }
 
-void linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+void RowChange::add(const WeightView& w, float factor, const std::vector<float>& x,
+                    float* y) const {
+  for (const AdapterUse& use : uses) {
+    const LowRankPair* const pair = step->find(w, use);
+    if (pair == nullptr) continue;
+    const Activations in = {x, {}, {}};
+    const WeightView a = pair->a_of(w);
+    Activations inner;
+    for (int64_t j = 0; j < a.n_out; ++j) inner.x.push_back(float_dot(a, j, in));
+    const float s = low_rank_scale(use, *pair, factor);
+    for (int64_t o = 0; o < w.n_out; ++o) {
+      const uint8_t* b = pair->b_at(w.target_row + o);
+      float sum = 0;
+      for (const float u : inner.x) {
+        float weight = 0;
+        quant::decode(pair->b.type, b, &weight, 1);
+        sum = std::fma(weight, u, sum);
+        b += pair->b_stride();
+      }
+      y[o] = std::fma(s, sum, y[o]);
+    }
+  }
+}
+
+void linear(ConstMatrixView x, std::span<const LinearJob> jobs, const StepAdapters* adapters,
+            bool wanted) {
   for (int64_t r = 0; r < x.rows; ++r) {
     const Activations a = round_activations(x.row(r), x.cols);
+    RowChange change;
+    if (adapters != nullptr && !adapters->none()) change = {adapters, adapters->of(r, wanted)};
     for (const LinearJob& job : jobs) {
       float* y = job.y.row(r);
       for (int64_t o = 0; o < job.w.n_out; ++o) {
         const float v = dot(job.w, o, a) * job.scale;
         y[o] = job.accumulate ? y[o] + v : v;
       }
+      change.add(job.w, job.scale, a.x, y);
     }
   }
 }

@@ -23,8 +23,18 @@ Activations round_activations(const float* x, int64_t n);
 /// Dot product of row `o` of w with the activations, by rule 2 or 4 depending on w's type.
 float dot(const WeightView& w, int64_t o, const Activations& x);
 
-/// See Ops::linear.
-void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
+/// The adapters of one row; none without `step`.
+struct RowChange {
+  const StepAdapters* step = nullptr;
+  std::span<const AdapterUse> uses = {};
+
+  /// y += factor · B (A x) for each use that changes w. x [n_in], y [n_out].
+  void add(const WeightView& w, float factor, const std::vector<float>& x, float* y) const;
+};
+
+/// See Ops::linear. `wanted`: x has the wanted rows of the step.
+void linear(ConstMatrixView x, std::span<const LinearJob> jobs,
+            const StepAdapters* adapters = nullptr, bool wanted = false);
 
 }  // namespace chimere::kernels::ref
 

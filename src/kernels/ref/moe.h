@@ -9,10 +9,10 @@
 
 namespace chimere::kernels::ref {
 
-/// See Ops::moe_ffn.
+/// See Ops::moe_ffn. `wanted`: x has the wanted rows of the step.
 void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
              const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-             MatrixView y);
+             MatrixView y, const StepAdapters* adapters = nullptr, bool wanted = false);
 
 /// See Ops::activate.
 void activate(Activation f, MatrixView h, ConstMatrixView up);

@@ -24,7 +24,7 @@ class RefOps final : public Ops {
   }
 
   void linear(const Operand& x, std::span<const LinearJob> jobs) override {
-    ref::linear(x.x, jobs);
+    ref::linear(x.x, jobs, &adapters_, x.rows == StepRows::kWanted);
   }
 
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
@@ -77,7 +77,7 @@ class RefOps final : public Ops {
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                const float* shared_gate, const MoeOptions& options, MatrixView y) override {
     ref::moe_ffn(x.x, experts.routed, routing, experts.shared ? &*experts.shared : nullptr,
-                 shared_gate, options, y);
+                 shared_gate, options, y, &adapters_, x.rows == StepRows::kWanted);
   }
 
  private:

@@ -10,11 +10,13 @@
 namespace chimere::kernels::ref {
 namespace {
 
-/// Calls `fold` for each unfolded row of a sequence and `step` for each of its rows, in order, with
-/// the part of the state at `offset`.
+/// Calls `fold` for each unfolded row of a sequence, `chunk` for each of its chunks and `step` for
+/// each of its decode rows, in order, with the part of the state at `offset`. Without `chunk`, a
+/// chunk's rows are steps.
 void walk(const BatchView& batch, int32_t sequence, const RecurrentView& state, int64_t offset,
           int64_t floats, const std::function<void(const float* kept, float* s)>& fold,
-          const std::function<void(int32_t row, float* kept, float* s)>& step) {
+          const std::function<void(int32_t row, float* kept, float* s)>& step,
+          const std::function<void(int32_t row, int32_t count, float* s)>& chunk = nullptr) {
   const std::span<const int32_t> unfolded = batch.unfolded(sequence);
   const int32_t from = unfolded.empty() ? batch.read_slot[sequence] : batch.fold_from[sequence];
   const float* const before = state.slot(from) + offset;
@@ -23,11 +25,19 @@ void walk(const BatchView& batch, int32_t sequence, const RecurrentView& state, 
   if (!unfolded.empty()) std::ranges::copy(s, state.slot(batch.read_slot[sequence]) + offset);
   for (int32_t i = batch.sequence_slices[sequence]; i < batch.sequence_slices[sequence + 1]; ++i) {
     const Slice& slice = batch.slices[i];
-    for (int32_t r = slice.row_begin; r < slice.row_begin + slice.row_count; ++r) {
+    const int32_t end = slice.row_begin + slice.row_count;
+    const auto write = [&](int32_t r) {
+      if (batch.write_slot[r] < 0) return;
+      std::ranges::copy(s, state.slot(batch.write_slot[r]) + offset);
+    };
+    if (slice.row_class == RowClass::kPrefill && chunk != nullptr) {
+      chunk(slice.row_begin, slice.row_count, s.data());
+      write(end - 1);
+      continue;
+    }
+    for (int32_t r = slice.row_begin; r < end; ++r) {
       step(r, batch.keep(r) < 0 ? nullptr : state.row(batch.keep(r)), s.data());
-      if (batch.write_slot[r] >= 0) {
-        std::ranges::copy(s, state.slot(batch.write_slot[r]) + offset);
-      }
+      write(r);
     }
   }
 }
@@ -45,6 +55,52 @@ float read(const float* c, int state_dim, int stride, const float* s) {
   float y = 0;
   for (int n = 0; n < state_dim; ++n) y = std::fma(c[n], s[static_cast<size_t>(n) * stride], y);
   return y;
+}
+
+/// One head's inputs and output for one row.
+struct SsdRow {
+  const float* x;  ///< [head_dim]
+  const float* b;  ///< [state_dim]
+  const float* c;
+  float dt;
+  float log_decay;
+  float* out;  ///< [head_dim]
+};
+
+/// A chunk of one head as matrix products: with γ_ij the decay from row j to row i, Γ_i the decay
+/// from the state before the chunk and u_i = dt_i x_i,
+///   y_i = Γ_i Sᵀ C_i + Σ_{j≤i} γ_ij (C_i·B_j) u_j
+///   S'  = Γ_last S + Σ_j B_j ⊗ (γ_last,j u_j)
+void chunk_of_head(const std::vector<SsdRow>& rows, float d, int state_dim, int dim, float* s) {
+  std::vector<float> log_decay;  // γ_ij of the current row i, as logarithms, j <= i
+  float log_total = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const SsdRow& row = rows[i];
+    for (float& l : log_decay) l += row.log_decay;
+    log_decay.push_back(0);
+    log_total += row.log_decay;
+    const float total = exp_f32(log_total);
+    std::vector<float> factors;
+    for (size_t j = 0; j <= i; ++j) {
+      factors.push_back(exp_f32(log_decay[j]) * read(row.c, state_dim, 1, rows[j].b));
+    }
+    for (int p = 0; p < dim; ++p) {
+      float y = total * read(row.c, state_dim, dim, s + p);
+      for (size_t j = 0; j <= i; ++j) y = std::fma(factors[j], rows[j].dt * rows[j].x[p], y);
+      row.out[p] = std::fma(d, row.x[p], y);
+    }
+  }
+  const float total = exp_f32(log_total);
+  for (int n = 0; n < state_dim; ++n) {
+    for (int p = 0; p < dim; ++p) {
+      float& x = s[static_cast<size_t>(n) * dim + p];
+      x *= total;
+      for (size_t j = 0; j < rows.size(); ++j) {
+        const float u = exp_f32(log_decay[j]) * (rows[j].dt * rows[j].x[p]);
+        x = std::fma(rows[j].b[n], u, x);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -82,7 +138,21 @@ void ssd_scan(const BatchView& batch, const SsdShape& shape, const SsdWeights& w
               std::fma(weights.d[h], x[p], read(c, shape.state_dim, dim, s + p));
         }
       };
-      walk(batch, sequence, state, h * head_floats, head_floats, fold, step);
+      const auto chunk = [&](int32_t first, int32_t count, float* s) {
+        std::vector<SsdRow> rows;
+        for (int32_t r = first; r < first + count; ++r) {
+          SsdRow row;
+          row.x = xbc.row(r) + in_head;
+          row.b = xbc.row(r) + shape.inner() + in_group;
+          row.c = row.b + shape.bc_dim();
+          row.dt = softplus(dt.row(r)[h] + weights.dt_bias[h]);
+          row.log_decay = row.dt * weights.a[h];
+          row.out = out.row(r) + in_head;
+          rows.push_back(row);
+        }
+        chunk_of_head(rows, weights.d[h], shape.state_dim, dim, s);
+      };
+      walk(batch, sequence, state, h * head_floats, head_floats, fold, step, chunk);
     }
   }
 }

@@ -20,6 +20,8 @@ void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrix
 
 void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y);
 
+void layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps, MatrixView y);
+
 void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
                     float eps, MatrixView y);
 
@@ -39,6 +41,11 @@ void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, co
 
 void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
             MatrixView out);
+
+/// `rope` as above.
+void attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape,
+                      const RopeTable& rope, MatrixView q, MatrixView k, ConstMatrixView v,
+                      MatrixView out);
 
 void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing);
 

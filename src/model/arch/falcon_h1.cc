@@ -10,7 +10,7 @@ namespace chimere::model {
 /// The model's multipliers are part of a file's weights.
 Result<ModelSpec> falcon_h1(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(Mamba2Spec mixer, read_mamba2(keys));
   mixer.norm_required = false;
   // Converted files have the name without its suffix.

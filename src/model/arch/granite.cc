@@ -46,7 +46,7 @@ Result<SubLayerSpec> read_granite_network(const Keys& keys, int block) {
 /// Every layer: attention, then a dense network.
 Result<ModelSpec> granite(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_granite(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const float residual_scale, keys.multiplier_or("residual_scale", 1));
   for (int i = 0; i < n_layers; ++i) {
     LayerSpec layer = {.residual_scale = residual_scale};
@@ -64,7 +64,7 @@ Result<ModelSpec> granitemoe(const Keys& keys) { return granite(keys); }
 /// Layers without KV heads have state-space duality in place of attention.
 Result<ModelSpec> granitehybrid(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_granite(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const float residual_scale, keys.multiplier_or("residual_scale", 1));
   CHIMERE_TRY(const Mamba2Spec mixer, read_mamba2(keys));
   for (int i = 0; i < n_layers; ++i) {

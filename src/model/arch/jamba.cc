@@ -19,7 +19,7 @@ bool has_router(const Keys& keys, int block) {
 /// experts where a layer has a router, else a dense network.
 Result<ModelSpec> jamba(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(MambaSpec mixer, read_mamba(keys));
   mixer.norms = MambaSpec::InnerNorms::kWeighted;
   for (int i = 0; i < n_layers; ++i) {

@@ -13,7 +13,7 @@ namespace {
 Result<ModelSpec> read_lfm2(const Keys& keys, int n_dense) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
   model.output_norm = "token_embd_norm.weight";
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const ShortConvolutionSpec convolution, read_short_convolution(keys));
   for (int i = 0; i < n_layers; ++i) {
     LayerSpec layer;

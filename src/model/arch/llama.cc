@@ -10,7 +10,7 @@ namespace chimere::model {
 Result<ModelSpec> llama(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
   CHIMERE_TRY(model.pooling, read_pooling(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const int n_experts, keys.integer_or("expert_count", 0, 0, kMaxCount));
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(const AttentionSpec attention, read_llama_attention(keys, i));

@@ -7,7 +7,7 @@ namespace chimere::model {
 /// Every layer: a selective scan, no network.
 Result<ModelSpec> mamba(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const MambaSpec mixer, read_mamba(keys));
   for (int i = 0; i < n_layers; ++i) model.layers.push_back({.mixers = {mixer}});
   return model;

@@ -36,7 +36,7 @@ Result<SubLayerSpec> read_network(const Keys& keys, int block, bool experts) {
 /// state-space duality elsewhere.
 Result<ModelSpec> read_nemotron_h(const Keys& keys, bool experts) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const Mamba2Spec mixer, read_mamba2(keys));
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(const int kv_heads,
@@ -44,8 +44,10 @@ Result<ModelSpec> read_nemotron_h(const Keys& keys, bool experts) {
     CHIMERE_TRY(const int n_ff, keys.integer_of_block("feed_forward_length", i, 0, kMaxWidth));
     LayerSpec layer;
     if (kv_heads > 0 && n_ff > 0) {
-      return unsupported("layer " + std::to_string(i) + " has attention and a network; layers of " +
-                         keys.architecture() + " have one of both");
+      return unsupported("layer " + std::to_string(i) + " has attention and a network (" +
+                         keys.name("attention.head_count_kv") + " and " +
+                         keys.name("feed_forward_length") + "); layers of " + keys.architecture() +
+                         " have one of both");
     }
     if (kv_heads > 0) {
       CHIMERE_TRY(const AttentionSpec attention, read_unrotated_attention(keys, i));

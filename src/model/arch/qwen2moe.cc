@@ -9,7 +9,7 @@ namespace chimere::model {
 /// and a shared one with a gate.
 Result<ModelSpec> qwen2moe(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(const int n_layers, keys.block_count());
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(AttentionSpec attention, read_attention(keys, i, /*gated=*/false));
     attention.qk_norm = false;

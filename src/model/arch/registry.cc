@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "model/adapter.h"
+
 namespace chimere::model {
 namespace {
 
@@ -14,6 +16,9 @@ constexpr Architecture kArchitectures[] = {
 }  // namespace
 
 Result<const Architecture*> find_architecture(const gguf::Reader& file) {
+  if (is_adapter(file)) {
+    return unsupported("this file is a LoRA adapter; run its model with --lora " + file.path());
+  }
   CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
   std::string known;
   for (const Architecture& architecture : kArchitectures) {

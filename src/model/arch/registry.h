@@ -19,7 +19,11 @@ namespace chimere::model {
               row("granitehybrid", granitehybrid) row("mamba", mamba) row("mamba2", mamba2)       \
                   row("nemotron_h", nemotron_h) row("nemotron_h_moe", nemotron_h_moe)             \
                       row("falcon-h1", falcon_h1) row("jamba", jamba) row("lfm2", lfm2)           \
-                          row("lfm2moe", lfm2moe)
+                          row("lfm2moe", lfm2moe) row("bert", bert) row("nomic-bert", nomic_bert) \
+                              row("jina-bert-v2", jina_bert_v2) row("modern-bert", modern_bert)   \
+                                  row("gpt-oss", gpt_oss) row("zamba2", zamba2)                   \
+                                      row("qwen2vl", qwen2) row("qwen3vl", qwen3)                 \
+                                          row("qwen3vlmoe", qwen3moe)
 
 #define CHIMERE_DECLARE_ARCHITECTURE(name, read) Result<ModelSpec> read(const Keys& keys);
 CHIMERE_ARCHITECTURES(CHIMERE_DECLARE_ARCHITECTURE)

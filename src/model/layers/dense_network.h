@@ -4,6 +4,7 @@
 #define CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/api.h"
@@ -30,17 +31,22 @@ class DenseNetwork final : public SubLayer {
   Buffers buffers(BufferLayout& at, int64_t rows) const;
 
   kernels::Activation activation_ = kernels::Activation::kSilu;
-  WeightView gate_;  ///< [n_ff, n_embd], or empty
-  WeightView up_;    ///< [n_ff, n_embd]
-  WeightView down_;  ///< [n_embd, n_ff]
+  WeightView gate_;                   ///< [n_ff, n_embd], or empty
+  WeightView up_;                     ///< [n_ff, n_embd]
+  WeightView down_;                   ///< [n_embd, n_ff]
+  const float* gate_bias_ = nullptr;  ///< [n_ff]; nullptr: none
+  const float* up_bias_ = nullptr;    ///< [n_ff]
+  const float* down_bias_ = nullptr;  ///< [n_embd], times the scale of the output
+  std::vector<float> scaled_;         ///< memory of down_bias_
 };
 
 struct DenseSpec {
   int n_ff = 0;  ///< inner width
   bool gated = true;
   kernels::Activation activation = kernels::Activation::kSilu;
+  bool fused = false;  ///< gated only: "ffn_up" holds the rows of the gate, then those of up
 
-  /// Binds "ffn_gate" (if gated), "ffn_up" and "ffn_down".
+  /// Binds "ffn_gate" (if gated), "ffn_up" and "ffn_down", each with its bias if the file has one.
   std::unique_ptr<DenseNetwork> bind(const SubLayerBinding& to) const;
 };
 

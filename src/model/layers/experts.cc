@@ -112,6 +112,9 @@ std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   if (const std::string bias = to.tensor("exp_probs_b.bias"); weights.has(bias)) {
     moe->routing_.bias = weights.vector(bias, n_experts);
   }
+  if (const std::string bias = to.tensor("ffn_gate_inp.bias"); weights.has(bias)) {
+    moe->router_bias_ = weights.vector(bias, n_experts);
+  }
   const std::vector<WeightView> down = experts("ffn_down_exps.weight", to.n_embd, n_ff);
   if (gated && weights.has(to.tensor("ffn_gate_up_exps.weight"))) {
     const auto fused = experts("ffn_gate_up_exps.weight", int64_t{2} * n_ff, to.n_embd);
@@ -125,6 +128,7 @@ std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
     const auto up = experts("ffn_up_exps.weight", n_ff, to.n_embd);
     for (size_t e = 0; e < down.size(); ++e) moe->experts_.push_back({gate[e], up[e], down[e]});
   }
+  bind_biases(to, *moe);
   if (shared == SharedExpert::kNone) return moe;
   if (shared == SharedExpert::kGated) {
     moe->shared_gate_ = matrix("ffn_gate_inp_shexp.weight", 1, to.n_embd);
@@ -132,7 +136,33 @@ std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   if (gated) moe->shared_.gate = matrix("ffn_gate_shexp.weight", n_ff_shared, to.n_embd);
   moe->shared_.up = matrix("ffn_up_shexp.weight", n_ff_shared, to.n_embd);
   moe->shared_.down = matrix("ffn_down_shexp.weight", to.n_embd, n_ff_shared);
+  for (const WeightView* w : {&moe->shared_.gate, &moe->shared_.up, &moe->shared_.down}) {
+    weights.mark_in_experts(*w);
+  }
   return moe;
+}
+
+void ExpertsSpec::bind_biases(const SubLayerBinding& to, Experts& moe) const {
+  // [n_experts, n]; nullptr: the file has none.
+  const auto bind = [&](const char* name, int64_t n) {
+    return to.weights.has(to.tensor(name)) ? to.weights.f32_matrix(to.tensor(name), n_experts, n)
+                                           : nullptr;
+  };
+  const float* const gate = bind("ffn_gate_exps.bias", n_ff);
+  const float* const up = bind("ffn_up_exps.bias", n_ff);
+  const float* const both = bind("ffn_gate_up_exps.bias", int64_t{2} * n_ff);
+  const float* const down = bind("ffn_down_exps.bias", to.n_embd);
+  for (size_t e = 0; e < moe.experts_.size(); ++e) {
+    kernels::ExpertWeights& expert = moe.experts_[e];
+    const auto ff = static_cast<size_t>(n_ff);
+    if (gate != nullptr) expert.gate_bias = gate + e * ff;
+    if (up != nullptr) expert.up_bias = up + e * ff;
+    if (both != nullptr) {
+      expert.gate_bias = both + 2 * e * ff;
+      expert.up_bias = both + (2 * e + 1) * ff;
+    }
+    if (down != nullptr) expert.down_bias = down + e * static_cast<size_t>(to.n_embd);
+  }
 }
 
 Status Experts::place(Placement& to) {
@@ -142,6 +172,9 @@ Status Experts::place(Placement& to) {
   CHIMERE_TRY(router_, to.ops.place(router_));
   if (routing_.bias != nullptr) {
     CHIMERE_TRY(routing_.bias, to.ops.place_floats(routing_.bias, router_.n_out));
+  }
+  if (router_bias_ != nullptr) {
+    CHIMERE_TRY(router_bias_, to.ops.place_floats(router_bias_, router_.n_out));
   }
   if (has_shared_gate()) {
     CHIMERE_TRY(shared_gate_, to.ops.place(shared_gate_));
@@ -179,6 +212,7 @@ void Experts::forward(const SubLayerRows& rows) const {
   const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{router_, b.router}, {shared_gate_, b.shared_gate}};
   ops.linear(rows.h, std::span(in).first(has_shared_gate() ? 2 : 1));
+  if (router_bias_ != nullptr) ops.add_bias(b.router, router_bias_);
   ops.route(b.router, routing_, b.routing);
   if (top_p_ < 1 && !rows.classes.empty()) {
     ops.keep_top_p(b.routing, rows.h.rows, rows.classes, top_p_, rows.expert_use);

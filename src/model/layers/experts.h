@@ -37,6 +37,7 @@ class Experts final : public SubLayer {
   kernels::Activation activation_ = kernels::Activation::kSilu;
   float top_p_ = 1;                              ///< ModelOptions::expert_top_p
   WeightView router_;                            ///< [n_experts, n_embd]
+  const float* router_bias_ = nullptr;           ///< [n_experts]; nullptr: none
   std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts], as in the file
   WeightView shared_gate_;                       ///< [1, n_embd], or empty
   kernels::ExpertWeights shared_;                ///< as in the file; empty: there is none
@@ -60,9 +61,13 @@ struct ExpertsSpec {
   kernels::RoutingSpec routing;  ///< without bias, which bind() takes from the file if it has one
 
   /// Binds "ffn_gate_inp" (the router), "exp_probs_b.bias" (of the selection, if present) and
-  /// "ffn_*_exps", where gate and up may be one tensor, "ffn_gate_up_exps"; for the shared expert
-  /// "ffn_gate_inp_shexp" (its gate) and "ffn_*_shexp".
+  /// "ffn_*_exps", where gate and up may be one tensor, "ffn_gate_up_exps", or in files from before
+  /// these existed "ffn_*.E" for each expert E; the biases of router and experts if the file has
+  /// them; for the shared expert "ffn_gate_inp_shexp" (its gate) and "ffn_*_shexp".
   std::unique_ptr<Experts> bind(const SubLayerBinding& to) const;
+
+ private:
+  void bind_biases(const SubLayerBinding& to, Experts& moe) const;
 };
 
 /// Reads "expert_*" for one block. Without keys of its own, the routing is a softmax whose selected

@@ -100,6 +100,12 @@ Mamba2Mixer::Buffers Mamba2Mixer::buffers(BufferLayout& at, int64_t rows) const 
   return b;
 }
 
+GpuScratch Mamba2Mixer::gpu_scratch() const {
+  // What a chunk computes before its state is known: products of rows, decays (f64) and steps.
+  const int64_t bytes = int64_t{shape_.n_groups} * kernels::kMaxChunkRows * 4 + shape_.n_heads * 12;
+  return {.widest = shape_.inner(), .bytes = bytes};
+}
+
 void Mamba2Mixer::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;

@@ -17,7 +17,7 @@ class Mamba2Mixer final : public SubLayer {
   Status place(Placement& to) override;
   Status add_state(StateBuilder& states) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
-  GpuScratch gpu_scratch() const override { return {.widest = shape_.inner()}; }
+  GpuScratch gpu_scratch() const override;
   bool recurrent() const override { return true; }
   void forward(const SubLayerRows& rows) const override;
 

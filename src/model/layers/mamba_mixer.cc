@@ -37,6 +37,9 @@ Result<MambaSpec> read_mamba(const Keys& keys) {
     CHIMERE_TRY(const bool norms, keys.file().get_bool(keys.name("ssm.dt_b_c_rms")));
     if (norms) spec.norms = MambaSpec::InnerNorms::kPlain;
   }
+  if (keys.has("ssm.dt_b_c_rms_epsilon")) {
+    CHIMERE_TRY(spec.inner_eps, keys.positive("ssm.dt_b_c_rms_epsilon"));
+  }
   return spec;
 }
 
@@ -48,7 +51,7 @@ std::unique_ptr<MambaMixer> MambaSpec::bind(const SubLayerBinding& to) const {
   mixer->shape_ = shape;
   mixer->conv_shape_ = {.channels = shape.channels, .taps = conv_kernel};
   mixer->block_ = to.block;
-  mixer->norm_eps_ = to.norm_eps;
+  mixer->norm_eps_ = inner_eps > 0 ? inner_eps : to.norm_eps;
   const WeightView in = weights.matrix(to.tensor("ssm_in.weight"), 2 * channels, to.n_embd);
   if (in.data != nullptr) {
     mixer->x_ = in.rows_from(0, channels);

@@ -66,6 +66,7 @@ struct MambaSpec {
   /// RMS norms of dt (before its projection), B and C.
   enum class InnerNorms { kNone, kPlain, kWeighted };
   InnerNorms norms = InnerNorms::kNone;
+  float inner_eps = 0;  ///< of those norms; 0: that of the layers' norms
 
   /// Binds "ssm_in" (x and z), "ssm_conv1d", "ssm_x" (dt, B and C), "ssm_dt", "ssm_a", "ssm_d",
   /// "ssm_out"; with weighted norms "ssm_dt_norm", "ssm_b_norm" and "ssm_c_norm".

@@ -1,6 +1,7 @@
 #include "model/layers/self_attention.h"
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -9,8 +10,7 @@ namespace {
 
 constexpr float kDefaultRopeBase = 1e4F;  // of the GGUF format
 
-const float* bind_rope_factors(WeightBinder& weights, int rope_dims) {
-  const std::string name = "rope_freqs.weight";
+const float* bind_rope_factors(WeightBinder& weights, const std::string& name, int rope_dims) {
   const int n = rope_dims / 2;
   const float* const factors = weights.vector(name, n);
   for (int i = 0; factors != nullptr && i < n; ++i) {
@@ -35,6 +35,18 @@ std::vector<int64_t> rows_in_halves(const kernels::AttentionShape& shape, int he
   return rows;
 }
 
+/// begin .. begin + n - 1
+std::vector<int64_t> rows_from(int64_t begin, int64_t n) {
+  std::vector<int64_t> rows(static_cast<size_t>(n));
+  std::iota(rows.begin(), rows.end(), begin);
+  return rows;
+}
+
+std::vector<int64_t> shifted(std::vector<int64_t> rows, int64_t by) {
+  for (int64_t& row : rows) row += by;
+  return rows;
+}
+
 /// Binds the biases of a projection, in the order of `rows`, or as they are if that is empty.
 const float* bind_bias(WeightBinder& weights, const std::string& name, int64_t n,
                        const std::vector<int64_t>& rows,
@@ -48,9 +60,17 @@ const float* bind_bias(WeightBinder& weights, const std::string& name, int64_t n
   return reordered.back().data();
 }
 
+const float* scaled_bias(const float* bias, int64_t n, float scale,
+                         std::vector<std::vector<float>>& memory) {
+  if (bias == nullptr || scale == 1) return bias;
+  std::vector<float>& copy = memory.emplace_back(bias, bias + n);
+  for (float& b : copy) b = b * scale;
+  return copy.data();
+}
+
 }  // namespace
 
-Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
+Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated, Window window) {
   kernels::AttentionShape a;
   a.gated = gated;
   CHIMERE_TRY(a.n_heads, keys.integer_of_block("attention.head_count", block, 1, kMaxHeads));
@@ -69,6 +89,10 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
     CHIMERE_TRY(a.rope_dims, keys.integer_or("rope.dimension_count", a.head_dim, 2, a.head_dim));
   }
   CHIMERE_TRY(a.rope_base, keys.positive_or("rope.freq_base", kDefaultRopeBase));
+  if (keys.rope().freq_base) a.rope_base = *keys.rope().freq_base;
+  if (window == Window::kOfFile) {
+    CHIMERE_TRY(a.window, keys.integer_or("attention.sliding_window", 0, 0, kMaxWindow));
+  }
   a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
   if (a.n_heads % a.n_kv_heads != 0) {
     return invalid_data(keys.name("attention.head_count") + " (" + std::to_string(a.n_heads) +
@@ -76,8 +100,9 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
                         std::to_string(a.n_kv_heads) + ")");
   }
   if (value_dim != a.head_dim) {
-    return unsupported("keys of " + std::to_string(a.head_dim) + " and values of " +
-                       std::to_string(value_dim) + " elements; they must have the same length");
+    return unsupported(keys.name("attention.key_length") + " is " + std::to_string(a.head_dim) +
+                       ", " + keys.name("attention.value_length") + " " +
+                       std::to_string(value_dim) + "; keys and values must have the same length");
   }
   if (a.rope_dims % 2 != 0) {
     return invalid_data(keys.name("rope.dimension_count") + " must be even");
@@ -85,16 +110,12 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
   // Frequencies above 1 would be outside of the range of the rotations' series.
   if (a.rope_base <= 1) return invalid_data(keys.name("rope.freq_base") + " must be above 1");
   CHIMERE_TRY(const RopeScaling scaling, read_rope_scaling(keys));
-  if (scaling.magnitude() != 1 && a.rope_dims != a.head_dim) {
-    return unsupported("YaRN of heads that are rotated in part is not implemented; " +
-                       keys.name("rope.dimension_count") + " is " + std::to_string(a.rope_dims) +
-                       " of " + std::to_string(a.head_dim));
-  }
-  return AttentionSpec{.shape = a, .scaling = scaling};
+  return AttentionSpec{
+      .shape = a, .scaling = scaling, .user_base = keys.rope().freq_base.has_value()};
 }
 
 Result<AttentionSpec> read_llama_attention(const Keys& keys, int block) {
-  CHIMERE_TRY(AttentionSpec spec, read_attention(keys, block, /*gated=*/false));
+  CHIMERE_TRY(AttentionSpec spec, read_attention(keys, block, /*gated=*/false, Window::kOfFile));
   CHIMERE_TRY(spec.shape.scale, keys.multiplier_or("attention.scale", spec.shape.scale));
   spec.qk_norm = false;
   spec.rope_pairs = RopePairs::kAdjacent;
@@ -110,20 +131,16 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   WeightBinder& weights = to.weights;
   auto attention = std::make_unique<SelfAttention>();
   attention->shape_ = shape;
-  // Queries and keys are not multiplied by the magnitude, but their scores by its square.
-  if (shape.rope_dims > 0) attention->shape_.scale *= scaling.magnitude() * scaling.magnitude();
+  // Of heads that are rotated as a whole, queries and keys are not multiplied by the magnitude, but
+  // their scores by its square. Of others, the elements that are rotated are multiplied: by the
+  // heads' norms, or without norms by an op of their own.
+  const float magnitude = shape.rope_dims > 0 ? scaling.magnitude() : 1;
+  const bool partly = magnitude != 1 && shape.rope_dims < shape.head_dim;
+  if (!partly) attention->shape_.scale *= magnitude * magnitude;
+  if (partly && !qk_norm) attention->rotated_scale_ = magnitude;
   attention->block_ = to.block;
   attention->norm_eps_ = to.norm_eps;
-  if (shape.rope_dims > 0 && scaling.scales()) {
-    attention->divisors_ = rope_divisors(scaling, shape.rope_dims, shape.rope_base);
-    attention->shape_.rope_factors = attention->divisors_.data();
-  }
-  if (rope_freqs && shape.rope_dims > 0 && weights.has("rope_freqs.weight")) {
-    attention->shape_.rope_factors = bind_rope_factors(weights, shape.rope_dims);
-    if (scaling.scales()) {
-      weights.add_problem("rope_freqs.weight and rope.scaling.factor exclude each other");
-    }
-  }
+  if (shape.rope_dims > 0) bind_rope(*this, weights, attention->shape_, attention->divisors_);
   const bool reorders = rope_pairs == RopePairs::kAdjacent && shape.rope_dims > 0;
   const auto rows_of = [&](int heads) {
     return reorders ? rows_in_halves(shape, heads) : std::vector<int64_t>();
@@ -131,7 +148,16 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   const std::vector<int64_t> q_rows = rows_of(shape.n_heads);
   const std::vector<int64_t> k_rows = rows_of(shape.n_kv_heads);
   const std::string fused = to.tensor("attn_qkv.weight");
-  if (!reorders && weights.has(fused) && !weights.has(to.tensor("attn_q.weight"))) {
+  const bool is_fused = weights.has(fused) && !weights.has(to.tensor("attn_q.weight"));
+  if (is_fused && reorders) {
+    const std::vector<int64_t> v_rows = rows_from(0, kv_dim);
+    const auto part = [&](int64_t begin, const std::vector<int64_t>& rows) {
+      return weights.gathered(fused, q_dim + 2 * kv_dim, to.n_embd, shifted(rows, begin));
+    };
+    attention->qg_ = part(0, q_rows);
+    attention->k_ = part(q_dim, k_rows);
+    attention->v_ = part(q_dim + kv_dim, v_rows);
+  } else if (is_fused) {
     const WeightView all = weights.matrix(fused, q_dim + 2 * kv_dim, to.n_embd);
     attention->qg_ = all.rows_from(0, q_dim);
     attention->k_ = all.rows_from(q_dim, kv_dim);
@@ -155,10 +181,55 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
     attention->v_bias_ = vector("attn_v.bias", kv_dim, {});
   }
   attention->out_ = weights.matrix(to.tensor("attn_output.weight"), to.n_embd, out_dim);
+  if (const std::string name = to.tensor("attn_output.bias"); weights.has(name)) {
+    attention->out_bias_ =
+        scaled_bias(weights.vector(name, to.n_embd), to.n_embd, to.scale, attention->reordered_);
+  }
+  if (sinks) attention->sinks_ = weights.vector(to.tensor("attn_sinks.weight"), shape.n_heads);
   if (!qk_norm) return attention;
-  attention->q_norm_ = weights.vector(to.tensor("attn_q_norm.weight"), shape.head_dim);
-  attention->k_norm_ = weights.vector(to.tensor("attn_k_norm.weight"), shape.head_dim);
+  const auto norm = [&](const char* name) {
+    const float* const values = weights.vector(to.tensor(name), shape.head_dim);
+    if (!partly || values == nullptr) return values;
+    std::vector<float>& copy = attention->reordered_.emplace_back(values, values + shape.head_dim);
+    for (int i = 0; i < shape.rope_dims; ++i) copy[static_cast<size_t>(i)] *= magnitude;
+    return static_cast<const float*>(copy.data());
+  };
+  attention->q_norm_ = norm("attn_q_norm.weight");
+  attention->k_norm_ = norm("attn_k_norm.weight");
   return attention;
+}
+
+void bind_rope(const AttentionSpec& spec, WeightBinder& weights, kernels::AttentionShape& shape,
+               std::vector<float>& memory) {
+  const RopeScaling& scaling = spec.scaling;
+  const int dims = spec.shape.rope_dims;
+  const std::string freqs = "rope_freqs.weight";
+  if (scaling.type == RopeScalingType::kLongrope) {
+    const std::string names[] = {"rope_factors_short.weight", "rope_factors_long.weight"};
+    const float* const factors[] = {bind_rope_factors(weights, names[0], dims),
+                                    bind_rope_factors(weights, names[1], dims)};
+    shape.rope_factors = factors[scaling.is_long() ? 1 : 0];
+  } else if (scaling.scales()) {
+    memory = rope_divisors(scaling, dims, shape.rope_base);
+    shape.rope_factors = memory.data();
+  }
+  if (spec.rope_freqs && weights.has(freqs)) {
+    const float* const factors = bind_rope_factors(weights, freqs, dims);
+    if (scaling.scales() && !scaling.user) {
+      weights.add_problem(freqs + " and rope.scaling.factor exclude each other");
+    }
+    if (memory.empty()) {
+      shape.rope_factors = factors;
+    } else if (factors != nullptr) {  // the user's scaling comes on top of Llama 3.1's
+      for (size_t i = 0; i < memory.size(); ++i) memory[i] *= factors[i];
+    }
+  }
+  if (!scaling.user && !spec.user_base) return;
+  weights.depend_on("rope.freq_base", shape.rope_base);
+  weights.depend_on("rope.magnitude", scaling.magnitude());
+  for (int i = 0; i < dims / 2 && shape.rope_factors != nullptr; ++i) {
+    weights.depend_on("rope.divisor." + std::to_string(i), shape.rope_factors[i]);
+  }
 }
 
 Status SelfAttention::place(Placement& to) {
@@ -168,6 +239,12 @@ Status SelfAttention::place(Placement& to) {
   for (const float** norm : {&q_norm_, &k_norm_}) {
     if (*norm == nullptr) continue;
     CHIMERE_TRY(*norm, to.ops.place_floats(*norm, shape_.head_dim));
+  }
+  if (out_bias_ != nullptr) {
+    CHIMERE_TRY(out_bias_, to.ops.place_floats(out_bias_, out_.n_out));
+  }
+  if (sinks_ != nullptr) {
+    CHIMERE_TRY(shape_.sinks, to.ops.place_floats(sinks_, shape_.n_heads));
   }
   if (q_bias_ == nullptr) return {};
   CHIMERE_TRY(q_bias_, to.ops.place_floats(q_bias_, qg_.n_out));
@@ -198,6 +275,15 @@ void SelfAttention::add_biases(kernels::Ops& ops, const Buffers& b) const {
   ops.add_bias(b.v, v_bias_);
 }
 
+void SelfAttention::scale_rotated(kernels::Ops& ops, const MatrixView& heads, int count,
+                                  int stride) const {
+  if (rotated_scale_ == 1) return;
+  for (int64_t head = 0; head < count; ++head) {
+    ops.scale({heads.data + head * stride, heads.rows, shape_.rope_dims, heads.stride},
+              rotated_scale_);
+  }
+}
+
 void SelfAttention::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
@@ -205,10 +291,13 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
   const kernels::LinearJob in[] = {{qg_, b.qg}, {k_, b.k}, {v_, b.v}};
   ops.linear(rows.h, in);
   add_biases(ops, b);
+  scale_rotated(ops, b.qg, shape_.n_heads, shape_.query_stride());
+  scale_rotated(ops, b.k, shape_.n_kv_heads, shape_.head_dim);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
   ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
   ops.linear(b.out, add_to_stream);
+  if (out_bias_ != nullptr) ops.add_bias(rows.x, out_bias_);
 }
 
 void SelfAttention::append(const SubLayerRows& rows) const {
@@ -217,6 +306,7 @@ void SelfAttention::append(const SubLayerRows& rows) const {
   const kernels::LinearJob in[] = {{k_, b.k}, {v_, b.v}};
   rows.ops.linear(rows.h, in);
   add_biases(rows.ops, b);
+  scale_rotated(rows.ops, b.k, shape_.n_kv_heads, shape_.head_dim);
   // The op rotates queries too, which are not needed here: pass the smallest valid number of query
   // heads.
   kernels::AttentionShape shape = shape_;

@@ -15,6 +15,8 @@
 
 namespace chimere::model {
 
+struct AttentionSpec;
+
 class SelfAttention final : public SubLayer {
  public:
   Status place(Placement& to) override;
@@ -36,10 +38,13 @@ class SelfAttention final : public SubLayer {
   };
   Buffers buffers(BufferLayout& at, int64_t rows) const;
   void add_biases(kernels::Ops& ops, const Buffers& b) const;
-
+  /// Multiplies the elements of `count` heads that will be rotated by rotated_scale_. heads [rows,
+  /// count * stride].
+  void scale_rotated(kernels::Ops& ops, const MatrixView& heads, int count, int stride) const;
   kernels::AttentionShape shape_;
   int block_ = 0;
   float norm_eps_ = 0;
+  float rotated_scale_ = 1;  ///< of rotated elements of queries and keys
   WeightView qg_;   ///< [n_heads * query_stride, n_embd] per head the query, then its gate if any
   WeightView k_;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView v_;    ///< [n_kv_heads * head_dim, n_embd]
@@ -49,6 +54,8 @@ class SelfAttention final : public SubLayer {
   const float* q_bias_ = nullptr;              ///< [n_heads * query_stride]; nullptr: none
   const float* k_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
   const float* v_bias_ = nullptr;              ///< [n_kv_heads * head_dim]; nullptr: none
+  const float* out_bias_ = nullptr;            ///< [n_embd]; nullptr: none
+  const float* sinks_ = nullptr;               ///< [n_heads]; nullptr: none
   std::vector<std::vector<float>> reordered_;  ///< memory of biases
   std::vector<float> divisors_;                ///< memory of shape_.rope_factors
   kernels::KvView kv_;
@@ -64,24 +71,42 @@ enum class RopePairs {
 /// Biases of the projections to queries, keys and values ("attn_q.bias", ...).
 enum class QkvBias { kNone, kOptional, kRequired };
 
+/// Larger windows than any context.
+inline constexpr int kMaxWindow = 1 << 30;
+
+/// What says how many positions the rows of a layer see (AttentionShape::window).
+enum class Window {
+  kOfFile,  ///< "attention.sliding_window", or all if the file has no such key
+  kAll,     ///< rows see all positions before them
+};
+
 struct AttentionSpec {
   kernels::AttentionShape shape;
   bool qk_norm = true;  ///< queries and keys are normalised, each head for itself
   RopePairs rope_pairs = RopePairs::kHalves;
   QkvBias bias = QkvBias::kNone;
   RopeScaling scaling;
+  bool user_base = false;  ///< the user has set the base of the frequencies
   /// The frequencies are divided by "rope_freqs.weight" (Llama 3.1), if the file has it.
   bool rope_freqs = false;
+  bool sinks = false;  ///< "attn_sinks": AttentionShape::sinks
 
-  /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output"; with
-  /// `qk_norm` "attn_q_norm" and "attn_k_norm".
+  /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output", with its
+  /// bias if the file has one; with `qk_norm` "attn_q_norm" and "attn_k_norm"; for longrope
+  /// "rope_factors_long" or "rope_factors_short".
   std::unique_ptr<SelfAttention> bind(const SubLayerBinding& to) const;
 };
+
+/// Sets shape.rope_factors to the divisors of the frequencies, which `memory` may hold, and
+/// declares what the user has set of them.
+void bind_rope(const AttentionSpec& spec, WeightBinder& weights, kernels::AttentionShape& shape,
+               std::vector<float>& memory);
 
 /// Reads "attention.*" and "rope.*" for one block. `gated`: each query is followed by a gate, and
 /// the file must say how many elements are rotated. Errors: those of Keys; kInvalidData (keys that
 /// contradict each other), kUnsupported (a variant of the arithmetic that is not implemented).
-Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated);
+Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated,
+                                     Window window = Window::kAll);
 
 /// The attention of Llama and its relatives: queries and keys are not normalised, pairs are
 /// adjacent; biases and "rope_freqs" are used if the file has them, and so is "attention.scale".

@@ -1,4 +1,4 @@
-// Embeddings in the form of the OpenAI API.
+// Embeddings in the forms of the OpenAI API, of Ollama's and of Cohere's.
 #ifndef CHIMERE_SERVING_ENDPOINTS_EMBEDDINGS_ENDPOINT_H_
 #define CHIMERE_SERVING_ENDPOINTS_EMBEDDINGS_ENDPOINT_H_
 
@@ -6,22 +6,21 @@
 #include <vector>
 
 #include "serving/endpoints/endpoint.h"
-#include "serving/work_queue.h"
 
 namespace chimere::serving {
 
 class EmbeddingsEndpoint final : public Endpoint {
  public:
-  explicit EmbeddingsEndpoint(const EndpointContext& context);
+  using Endpoint::Endpoint;
   void add_routes(Router& router) override;
-  void stop() override { worker_.stop(); }
 
  private:
-  void embeddings(const CallPtr& call);
-  void embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& texts,
-             const protocol::EmbeddingsRequest& request);
-
-  WorkQueue worker_;
+  /// Whose clients are answered; kOllamaOne: those of /api/embeddings.
+  enum class Style { kOpenAi, kOllama, kOllamaOne, kCohere };
+  void embeddings(const CallPtr& call, Style style);
+  /// On the thread of the embedder's service.
+  void send(const CallPtr& call, const protocol::EmbeddingsRequest& request, Style style,
+            int64_t tokens, Result<std::vector<std::vector<float>>> made) const;
 };
 
 }  // namespace chimere::serving

@@ -5,24 +5,31 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/api_error.h"
+#include "protocol/orchestration.h"
 #include "protocol/requests.h"
+#include "protocol/volatile_lines.h"
 #include "serving/call.h"
 #include "serving/metrics.h"
+#include "serving/model_registry.h"
 #include "serving/router.h"
-#include "serving/served_model.h"
 #include "serving/work_queue.h"
 
 namespace chimere::serving {
 
 /// All outlive the endpoints.
 struct EndpointContext {
-  const ServedModel& model;
+  ModelRegistry& models;
   const protocol::RequestLimits& limits;
+  const std::vector<const protocol::VolatileRule*>& volatile_rules;
   Responder& responder;
   Metrics& metrics;
+  const KeyUsage& usage;
   WorkQueue& workers;  ///< for work that takes longer than a connection should wait
+  protocol::ChatOrchestrator* orchestrator;  ///< nullptr: all chats are plain
+  WorkQueue* orchestrations;                 ///< runs orchestrated chats, which wait for models
   const std::atomic<bool>& draining;
 };
 
@@ -39,16 +46,16 @@ class Endpoint {
   virtual void stop() {}
 
  protected:
-  const ServedModel& model() const { return context_.model; }
+  ModelRegistry& registry() const { return context_.models; }
   const EndpointContext& context() const { return context_; }
   template <typename Answer>
   void respond(const CallPtr& call, Answer answer) const {
     context_.responder.respond(call, std::move(answer));
   }
-  /// Checks the model name of a request that generates text.
-  std::optional<protocol::ApiError> check_model(const std::string& name) const;
-  /// The 404 for a model that this server does not have.
-  protocol::ApiError unknown_model(const std::string& name) const;
+  /// The model that answers a call of a route with ModelKind::kText.
+  static const ServedModel& model_of(const Call& call) { return *call.model; }
+  /// The error if `name`, the model of the parsed request, is not the model of the call.
+  std::optional<protocol::ApiError> check_model(const Call& call, const std::string& name) const;
 
  private:
   const EndpointContext context_;

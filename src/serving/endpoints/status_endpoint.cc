@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/generation_writer.h"
 #include "protocol/responses.h"
-#include "serving/page.h"
 
 namespace chimere::serving {
 
@@ -17,27 +17,15 @@ StatusEndpoint::StatusEndpoint(const EndpointContext& context, std::string versi
     : Endpoint(context), version_(std::move(version)), connections_(connections) {}
 
 void StatusEndpoint::add_routes(Router& router) {
-  for (const char* file : {"/", "/chat.js", "/chat.css", "/favicon.ico"}) {
-    router.add({file, "GET", "", [this](const CallPtr& call) { page(call); }});
-  }
   router.add({"/health", "GET", "", [this](const CallPtr& call) { health(call); }});
-  router.add({"/ready", "GET", "", [this](const CallPtr& call) { ready(call); }});
+  for (const char* path : {"/ready", "/ready/"}) {
+    router.add({path, "GET", "", [this](const CallPtr& call) { ready(call); }});
+  }
   router.add({"/metrics", "GET", "metrics", [this](const CallPtr& call) { metrics(call); }});
   router.add({"/v1/status", "GET", "metrics", [this](const CallPtr& call) { status(call); }});
   for (const char* path : {"/v1/models", "/v1/models/"}) {
     router.add({path, "GET", "inference", [this](const CallPtr& call) { models(call); }});
   }
-}
-
-void StatusEndpoint::page(const CallPtr& call) {
-  const PageFile& file = page_file(call->request.head.path);
-  HttpResponse response{200, std::string(file.content), std::string(file.type), {}};
-  response.headers = {
-      {"Cache-Control", "no-cache"},
-      {"Content-Security-Policy",
-       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-       "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}};
-  respond(call, std::move(response));
 }
 
 void StatusEndpoint::health(const CallPtr& call) {
@@ -48,50 +36,116 @@ void StatusEndpoint::ready(const CallPtr& call) {
   if (context().draining) {
     return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
   }
-  respond(call, HttpResponse{200, R"({"status":"ready"})"});
+  auto name = call->request.head.query_value("model");
+  if (const std::string in_path = name_in_path(*call); !in_path.empty()) name = in_path;
+  if (!name) return respond(call, HttpResponse{200, R"({"status":"ready"})"});
+  const auto model = registry().find(*name, ModelKind::kText);
+  if (!model) return respond(call, *registry().check(*name, ModelKind::kText));
+  // 503 for load balancers: a request would wait until the model is loaded.
+  const bool ready = model->state == ModelStatus::State::kReady;
+  respond(call, HttpResponse{ready ? 200 : 503,
+                             std::string(R"({"status":")") + state_name(model->state) + R"("})"});
 }
 
 void StatusEndpoint::metrics(const CallPtr& call) {
-  respond(call, HttpResponse{200, context().metrics.text(model().service.stats(), connections_()),
+  std::vector<ModelMetrics> models;
+  for (ModelStatus& model : registry().list()) models.emplace_back(std::move(model));
+  const auto keys = context().usage.budgets();
+  respond(call, HttpResponse{200, context().metrics.text(models, connections_(), keys),
                              "text/plain; version=0.0.4; charset=utf-8"});
 }
 
 void StatusEndpoint::status(const CallPtr& call) {
-  const engine::ServiceStats stats = model().service.stats();
   protocol::ServerStatus s;
   s.version = version_;
-  s.model = model().id;
   s.ready = !context().draining;
   s.uptime_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   s.connections = connections_();
-  s.running = stats.engine.running;
-  s.waiting = stats.engine.waiting;
-  s.steps = stats.engine.steps;
-  s.prompt_tokens = stats.engine.prompt_tokens;
-  s.generated_tokens = stats.engine.generated_tokens;
-  s.evictions = stats.engine.evictions;
-  s.kv_bytes = stats.kv_bytes;
-  s.kv_limit = stats.kv_limit;
-  s.recurrent_bytes = stats.slot_bytes;
-  s.recurrent_limit = stats.slot_limit;
+  s.models_limit = registry().memory_limit();
+  for (const ModelStatus& model : registry().list()) {
+    const bool text = model.about.kind == ModelKind::kText;
+    if (s.model.empty() && text) s.model = model.about.id;
+    const bool ranks = model.about.kind == ModelKind::kReranking;
+    const char* const kind = text ? "text" : ranks ? "reranking" : "embedding";
+    s.models.push_back({model.about.id, kind, state_name(model.state), model.progress, model.bytes,
+                        model.requests, model.waiting, model.loads, model.evictions,
+                        model.failures});
+    if (model.loaded.text == nullptr) continue;
+    const engine::ServiceStats stats = model.loaded.text->service.stats();
+    s.running += stats.engine.running;
+    s.waiting += stats.engine.waiting;
+    s.steps += stats.engine.steps;
+    s.prompt_tokens += stats.engine.prompt_tokens;
+    s.generated_tokens += stats.engine.generated_tokens;
+    s.evictions += stats.engine.evictions;
+    s.kv_bytes += stats.kv_bytes;
+    s.kv_limit += stats.kv_limit;
+    s.recurrent_bytes += stats.slot_bytes;
+    s.recurrent_limit += stats.slot_limit;
+  }
   respond(call, HttpResponse{200, protocol::status_response(s)});
 }
 
 void StatusEndpoint::models(const CallPtr& call) {
-  const engine::StateLimits limits = model().service.state_limits();
-  std::vector<protocol::ModelEntry> entries = {{model().id, model().created,
-                                                model().service.context(), model().trained_context,
-                                                limits.bytes, limits.tokens}};
-  if (model().embedder) {
-    entries.push_back(
-        {model().embedder->id, model().created, model().embedder->embedder.context(), 0, 0, 0});
+  std::vector<protocol::ModelEntry> entries;
+  for (const ModelStatus& model : registry().list()) {
+    protocol::ModelEntry& entry = entries.emplace_back(model.about.id, model.about.created);
+    entry.aliases = model.about.aliases;
+    entry.state = state_name(model.state);
+    if (model.about.kind == ModelKind::kText) entry.trained_context = model.about.trained_context;
+    if (const ServedModel* text = model.loaded.text.get()) {
+      const engine::StateLimits limits = text->service.state_limits();
+      entry.context = text->service.context();
+      entry.max_state_bytes = limits.bytes;
+      entry.max_kv_tokens = limits.tokens;
+    } else if (const ServedEmbedder* embedder = model.loaded.embedder.get()) {
+      entry.context = embedder->embedder().context();
+    } else {
+      entry.context = model.about.trained_context;
+    }
+    const protocol::ModelEntry base = entry;
+    for (const std::string& adapter : model.about.adapters) {
+      protocol::ModelEntry& adapted = entries.emplace_back(base);
+      adapted.id = base.id + ":" + adapter;
+      adapted.aliases = {adapter};
+      adapted.parent = base.id;
+    }
+  }
+  if (protocol::ChatOrchestrator* const orchestrator = context().orchestrator) {
+    // With the context of the model that they talk to.
+    const auto base = registry().find("", ModelKind::kText);
+    for (std::string& id : orchestrator->names()) {
+      protocol::ModelEntry entry;
+      entry.id = std::move(id);
+      if (base && !entries.empty()) {
+        const auto found = std::ranges::find(entries, base->about.id, &protocol::ModelEntry::id);
+        if (found != entries.end()) {
+          entry.created = found->created;
+          entry.context = found->context;
+          entry.state = found->state;
+        }
+      }
+      entries.push_back(std::move(entry));
+    }
   }
   const std::string name = name_in_path(*call);
-  if (name.empty()) return respond(call, HttpResponse{200, protocol::model_list(entries)});
-  const auto found = std::ranges::find(entries, name, &protocol::ModelEntry::id);
-  if (found == entries.end()) return respond(call, unknown_model(name));
-  respond(call, HttpResponse{200, protocol::model_response(*found)});
+  const bool anthropic = !call->request.head.header("anthropic-version").empty();
+  if (name.empty()) {
+    return respond(call, HttpResponse{200, anthropic ? protocol::anthropic_model_list(entries)
+                                                     : protocol::model_list(entries)});
+  }
+  const auto model = registry().find(name, ModelKind::kText);
+  const auto named = [&](const protocol::ModelEntry& entry) {
+    return entry.id == name || (!entry.parent.empty() && entry.aliases[0] == name);
+  };
+  auto found = std::ranges::find_if(entries, named);
+  if (model && found == entries.end()) {
+    found = std::ranges::find(entries, model->about.id, &protocol::ModelEntry::id);
+  }
+  if (found == entries.end()) return respond(call, *registry().check(name, ModelKind::kText));
+  respond(call, HttpResponse{200, anthropic ? protocol::anthropic_model(*found)
+                                            : protocol::model_response(*found)});
 }
 
 }  // namespace chimere::serving

@@ -1,4 +1,4 @@
-// The page, health, metrics, status and the list of models.
+// Health, metrics, status and the list of models.
 #ifndef CHIMERE_SERVING_ENDPOINTS_STATUS_ENDPOINT_H_
 #define CHIMERE_SERVING_ENDPOINTS_STATUS_ENDPOINT_H_
 
@@ -19,7 +19,6 @@ class StatusEndpoint final : public Endpoint {
   void add_routes(Router& router) override;
 
  private:
-  void page(const CallPtr& call);
   void health(const CallPtr& call);
   void ready(const CallPtr& call);
   void metrics(const CallPtr& call);

@@ -8,7 +8,7 @@
 #include "kernels/dot_rule.h"
 #include "kernels/math.h"
 
-namespace chimere::kernels::cpu::avx2 {
+namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 CHIMERE_INLINE int32_t sum(__m256i v) {
@@ -59,9 +59,16 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
   out.neg_sum16[2 * b + 1] = -sum_high;
 }
 
+void order_by_eights(const RoundedRow& out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kActivationBlock) {
+    int8_t* to = out.q_by_eights + i / 256 * 256 + i % 256 / 4;
+    for (int k = 0; k < 4; ++k) std::memcpy(to + 64 * k, out.q + i + 8 * k, 8);
+  }
+}
+
 }  // namespace
 
-// No AVX2 kernel reads another order.
+// No AVX2 kernel reads activations by fours.
 void round_activations(const float* x, int64_t n, const RoundedRow& out) {
   const int64_t blocks = n / kActivationBlock;
   for (int64_t b = 0; b < blocks; ++b) round_block(x + kActivationBlock * b, b, out);
@@ -72,6 +79,7 @@ void round_activations(const float* x, int64_t n, const RoundedRow& out) {
   std::memset(out.d_sum + blocks, 0, 4 * count);
   std::memset(out.neg_sum32 + blocks, 0, 4 * count);
   std::memset(out.neg_sum16 + 2 * blocks, 0, 8 * count);
+  if (out.q_by_eights != nullptr) order_by_eights(out, padded(n));
 }
 
-}  // namespace chimere::kernels::cpu::avx2
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA

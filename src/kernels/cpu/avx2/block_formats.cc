@@ -8,7 +8,7 @@
 #include "kernels/cpu/avx2/kernels.h"
 #include "kernels/cpu/codebook_tables.h"
 
-namespace chimere::kernels::cpu::avx2 {
+namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 template <class Block>
@@ -30,6 +30,7 @@ CHIMERE_INLINE void scales_minima_of_eight(const Block* b, __m256& s, __m256& m)
 struct Q40 : Layout<DType::kQ4_0, quant::BlockQ4_0, 8> {
   static constexpr int kOffset = 3;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 15;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     for (int i = 0; i < 8; ++i) v[i] = nibbles_of(at(p)[i].qs);
@@ -42,6 +43,7 @@ struct Q40 : Layout<DType::kQ4_0, quant::BlockQ4_0, 8> {
 struct Q41 : Layout<DType::kQ4_1, quant::BlockQ4_1, 8> {
   static constexpr int kOffset = -1;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 15;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     for (int i = 0; i < 8; ++i) v[i] = nibbles_of(at(p)[i].qs);
@@ -61,6 +63,7 @@ CHIMERE_INLINE __m256i five_bits(const Block& b) {
 struct Q50 : Layout<DType::kQ5_0, quant::BlockQ5_0, 8> {
   static constexpr int kOffset = 4;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 31;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     for (int i = 0; i < 8; ++i) v[i] = five_bits(at(p)[i]);
@@ -73,6 +76,7 @@ struct Q50 : Layout<DType::kQ5_0, quant::BlockQ5_0, 8> {
 struct Q51 : Layout<DType::kQ5_1, quant::BlockQ5_1, 8> {
   static constexpr int kOffset = -1;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 31;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     for (int i = 0; i < 8; ++i) v[i] = five_bits(at(p)[i]);
@@ -97,6 +101,7 @@ struct Q80 : Layout<DType::kQ8_0, quant::BlockQ8_0, 8> {
 struct Mxfp4 : Layout<DType::kMXFP4, quant::BlockMxfp4, 8> {
   static constexpr int kOffset = kMxfp4OffsetBits;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 28;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     const __m256i values = table_of_16(kMxfp4Bytes.entry);
@@ -171,4 +176,4 @@ void product<DType::kIQ4_XS>(const IntegerProduct& p) {
   integer_product<Iq4Xs>(p);
 }
 
-}  // namespace chimere::kernels::cpu::avx2
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA

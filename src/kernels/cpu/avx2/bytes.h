@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/avx2/integer_product.h"
 
-namespace chimere::kernels::cpu::avx2 {
+namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 CHIMERE_INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
@@ -45,6 +45,6 @@ CHIMERE_INLINE __m256 widen_bytes(__m128i bytes, int bias = 0) {
 CHIMERE_INLINE __m128i upper_8(__m128i bytes) { return _mm_srli_si128(bytes, 8); }
 
 }  // namespace
-}  // namespace chimere::kernels::cpu::avx2
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA
 
 #endif  // CHIMERE_KERNELS_CPU_AVX2_BYTES_H_

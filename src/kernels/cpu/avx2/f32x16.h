@@ -8,7 +8,7 @@
 
 #include "kernels/math.h"
 
-namespace chimere::kernels::cpu::avx2 {
+namespace chimere::kernels::cpu::CHIMERE_ISA {
 
 struct F32x16 {
   /// Number of F32x16 that a kernel can keep in registers.
@@ -135,6 +135,6 @@ struct F32x16 {
   }
 };
 
-}  // namespace chimere::kernels::cpu::avx2
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA
 
 #endif  // CHIMERE_KERNELS_CPU_AVX2_F32X16_H_

@@ -7,7 +7,7 @@
 #include "kernels/cpu/avx2/integer_product.h"
 #include "kernels/cpu/avx2/kernels.h"
 
-namespace chimere::kernels::cpu::avx2 {
+namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 /// d times 16 bytes less `bias`, as two vectors.
@@ -31,6 +31,7 @@ CHIMERE_INLINE void two_bits(const uint8_t* qs, __m256i v[8]) {
 struct Q2K : Layout<DType::kQ2_K, quant::BlockQ2K, 1> {
   static constexpr int kOffset = -1;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 3;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) { two_bits(at(p)->qs, v); }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 m[2]) {
@@ -45,6 +46,7 @@ struct Q2K : Layout<DType::kQ2_K, quant::BlockQ2K, 1> {
 struct Q3K : Layout<DType::kQ3_K, quant::BlockQ3K, 1> {
   static constexpr int kOffset = 2;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 7;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     two_bits(at(p)->qs, v);
@@ -71,6 +73,7 @@ CHIMERE_INLINE void k_scales(const Block* b, __m256& s, __m256& m) {
 struct Q4K : Layout<DType::kQ4_K, quant::BlockQ4K, 1> {
   static constexpr int kOffset = -1;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 15;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     for (int i = 0; i < 4; ++i) {
@@ -87,6 +90,7 @@ struct Q4K : Layout<DType::kQ4_K, quant::BlockQ4K, 1> {
 struct Q5K : Layout<DType::kQ5_K, quant::BlockQ5K, 1> {
   static constexpr int kOffset = -1;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 31;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     const Block* b = at(p);
@@ -111,6 +115,7 @@ struct Q5K : Layout<DType::kQ5_K, quant::BlockQ5K, 1> {
 struct Q6K : Layout<DType::kQ6_K, quant::BlockQ6K, 1> {
   static constexpr int kOffset = 5;
   static constexpr bool kSigned = false;
+  static constexpr int kLargest = 63;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     const Block* b = at(p);
@@ -156,4 +161,4 @@ void product<DType::kQ6_K>(const IntegerProduct& p) {
   integer_product<Q6K>(p);
 }
 
-}  // namespace chimere::kernels::cpu::avx2
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA

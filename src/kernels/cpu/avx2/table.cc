@@ -1,5 +1,6 @@
 // Compiled without AVX2.
 #include "kernels/cpu/avx2/kernels.h"
+#include "kernels/cpu/isa.h"
 
 namespace chimere::kernels::cpu::avx2 {
 namespace {
@@ -9,13 +10,31 @@ MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
   MatmulKernels k;
   k.round = round_activations;
   ((k.integer[kernel_index(kTypes)] = product<kTypes>), ...);
+  ((k.order[kernel_index(kTypes)] = ActivationOrder::kByEights), ...);
+  k.unpacked_iq3_s = product_unpacked_iq3_s;
   k.f32 = product_f32;
   k.f16 = product_f16;
   k.bf16 = product_bf16;
   k.activate = activate;
   k.add_scaled = add_scaled;
+  k.add_low_rank = add_low_rank;
   return k;
 }
+
+#ifdef CHIMERE_AVX_VNNI_KERNELS
+template <DType... kTypes>
+MatmulKernels make_vnni_kernels(DTypeList<kTypes...> types) {
+  MatmulKernels k = make_kernels(types);
+  if (cpu_features().avx_vnni) {
+    ((k.integer[kernel_index(kTypes)] = avxvnni::product<kTypes>), ...);
+    k.unpacked_iq3_s = avxvnni::product_unpacked_iq3_s;
+  } else {
+    ((k.integer[kernel_index(kTypes)] = avx512vl::product<kTypes>), ...);
+    k.unpacked_iq3_s = avx512vl::product_unpacked_iq3_s;
+  }
+  return k;
+}
+#endif
 
 }  // namespace
 
@@ -23,5 +42,12 @@ const MatmulKernels& matmul_kernels() {
   static const MatmulKernels kKernels = make_kernels(IntegerTypes{});
   return kKernels;
 }
+
+#ifdef CHIMERE_AVX_VNNI_KERNELS
+const MatmulKernels& vnni_matmul_kernels() {
+  static const MatmulKernels kKernels = make_vnni_kernels(IntegerTypes{});
+  return kKernels;
+}
+#endif
 
 }  // namespace chimere::kernels::cpu::avx2

@@ -9,7 +9,8 @@ namespace chimere::kernels::cpu::avx512 {
 void round_activations(const float* x, int64_t n, const RoundedRow& out);
 
 /// Types whose kernel needs only AVX-512 VNNI, grouped by the order of activations that it reads.
-using NaturalTypes = DTypeList<DType::kQ8_0>;
+using NaturalTypes = DTypeList<DType::kQ8_0, DType::kTQ1_0, DType::kTQ2_0, DType::kIQ2_K,
+                               DType::kIQ3_K, DType::kIQ4_K, DType::kIQ5_K>;
 using EightsTypes = DTypeList<DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kMXFP4,
                               DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,
                               DType::kIQ4_NL, DType::kIQ4_XS>;

@@ -23,12 +23,16 @@ const MatmulKernels& matmul_kernels() {
     k.round = round_activations;
     set_kernels(k, ActivationOrder::kNatural, NaturalTypes{});
     set_kernels(k, ActivationOrder::kByEights, EightsTypes{});
-    if (cpu_features().codebooks) set_kernels(k, ActivationOrder::kByFours, PermutedTypes{});
+    if (cpu_features().codebooks) {
+      set_kernels(k, ActivationOrder::kByFours, PermutedTypes{});
+      k.unpacked_iq3_s = nullptr;
+    }
     k.f32 = product_f32;
     k.f16 = product_f16;
     k.bf16 = product_bf16;
     k.activate = activate;
     k.add_scaled = add_scaled;
+    k.add_low_rank = add_low_rank;
     return k;
   }();
   return kKernels;

@@ -99,6 +99,7 @@ MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
   k.bf16 = product_bf16;
   k.activate = activate;
   k.add_scaled = add_scaled;
+  k.add_low_rank = add_low_rank;
   return k;
 }
 

@@ -44,6 +44,15 @@ class Prefetcher {
   int lines_ = 0;
 };
 
+/// The first position that any of these queries sees; 256 if they see none.
+CHIMERE_INLINE int min_first(const SplitUnit& u, int query, int count) {
+  int first = kSplit;
+  for (int i = query; i < query + count; ++i) {
+    if (u.n_valid[i] > 0 && u.first_valid[i] < first) first = u.first_valid[i];
+  }
+  return first;
+}
+
 CHIMERE_INLINE int pages_of(int positions) { return (positions + kPage - 1) / kPage; }
 
 CHIMERE_INLINE int max_valid(const SplitUnit& u, int query, int count) {
@@ -108,12 +117,15 @@ template <class E, int kQueries>
 CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
   const int positions = max_valid(u, query, kQueries);
   if (positions == 0) return;
-  const int tiles = (positions + kTiles * kLanes - 1) / (kTiles * kLanes);
+  const int first = min_first(u, query, kQueries) / (kTiles * kLanes) * (kTiles * kLanes);
+  const int tiles = (positions - first + kTiles * kLanes - 1) / (kTiles * kLanes);
   Prefetcher ahead;
   if (query == 0) {
-    ahead = Prefetcher(u.v, pages_of(positions), u.v_bytes, tiles * u.head_dim / E::kPiece);
+    const int page = first / kPage;
+    ahead = Prefetcher(u.v + page, pages_of(positions) - page, u.v_bytes,
+                       tiles * u.head_dim / E::kPiece);
   }
-  for (int p = 0; p < positions; p += kTiles * kLanes) {
+  for (int p = first; p < positions; p += kTiles * kLanes) {
     score_tile<E, kQueries>(u, query, key_tile<E>(u, p), p, ahead);
   }
 }
@@ -141,6 +153,7 @@ CHIMERE_INLINE void decode_keys(const uint8_t* tile, int head_dim, float* out) {
 template <int kQueries>
 CHIMERE_INLINE void score_decoded(const SplitUnit& u, int query, int begin) {
   if (max_valid(u, query, kQueries) <= begin) return;
+  if (min_first(u, query, kQueries) >= begin + kKeyTile) return;
   Prefetcher nothing;
   for (int p = begin; p < begin + kKeyTile; p += kTiles * kLanes) {
     score_tile<F32Elements, kQueries>(u, query, reinterpret_cast<const uint8_t*>(u.decoded), p,
@@ -162,7 +175,7 @@ void score(const SplitUnit& u) {
     return;
   }
   const int positions = max_valid(u, 0, n);
-  for (int begin = 0; begin < positions; begin += kKeyTile) {
+  for (int begin = min_first(u, 0, n) / kKeyTile * kKeyTile; begin < positions; begin += kKeyTile) {
     decode_keys<E>(key_tile<E>(u, begin), u.head_dim, u.decoded);
     for (query = 0; query + kBlock <= n; query += kBlock) score_decoded<kBlock>(u, query, begin);
     for (; query + 2 <= n; query += 2) score_decoded<2>(u, query, begin);
@@ -173,18 +186,20 @@ void score(const SplitUnit& u) {
 /// Turns scores into weights relative to their maximum; stores the maximum and sum in the query's
 /// part. Scores of positions that the query does not see may be anything, even NaN: they become
 /// -infinity, with weight 0.
-void weigh_query(float* scores, int n_valid, float* part) {
+void weigh_query(float* scores, int first, int n_valid, float* part) {
   const F32x16 lowest = F32x16::set(-__builtin_inff());
+  const int begin = first / kLanes * kLanes;
   F32x16 top = lowest;
-  for (int p = 0; p < n_valid; p += kLanes) {
+  for (int p = begin; p < n_valid; p += kLanes) {
     const int n = n_valid - p < kLanes ? n_valid - p : kLanes;
-    const F32x16 s = first_lanes(n, F32x16::load(scores + p), lowest);
+    F32x16 s = first_lanes(n, F32x16::load(scores + p), lowest);
+    if (p < first) s = first_lanes(first - p, lowest, s);
     s.store(scores + p);
     top = max(s, top);
   }
   const float max_score = largest(top);
   F32x16 sum = F32x16::set(0);
-  for (int p = 0; p < n_valid; p += kLanes) {
+  for (int p = begin; p < n_valid; p += kLanes) {
     const F32x16 w = exp_lanes(F32x16::load(scores + p) - F32x16::set(max_score));
     w.store(scores + p);
     sum = sum + w;
@@ -247,19 +262,32 @@ CHIMERE_INLINE void add_elements(const SplitUnit& u, int query, int from, int to
 }
 
 /// `count` elements. Positions visible to all kQueries are added for all at once, the others query
-/// by query.
+/// by query, so that each query's sum is in the order of the positions.
 template <class E, int kQueries>
 CHIMERE_INLINE void add_for_queries(const SplitUnit& u, int query, int from, int to, int count,
                                     Prefetcher& ahead) {
   int common = kSplit;
+  int begin = 0;
   for (int i = query; i < query + kQueries; ++i) {
     if (u.n_valid[i] < common) common = u.n_valid[i];
+    if (u.first_valid[i] > begin) begin = u.first_valid[i];
   }
-  add_elements<E, kQueries>(u, query, from, to, count, 0, common, ahead);
+  if constexpr (kQueries > 1) {
+    if (begin > 0) {
+      if (begin > common) begin = common;
+      for (int i = query; i < query + kQueries; ++i) {
+        const int end = u.n_valid[i] < begin ? u.n_valid[i] : begin;
+        if (u.first_valid[i] >= end) continue;
+        add_elements<E, 1>(u, i, from, to, count, u.first_valid[i], end, ahead);
+      }
+    }
+  }
+  add_elements<E, kQueries>(u, query, from, to, count, begin, common, ahead);
   if constexpr (kQueries > 1) {
     for (int i = query; i < query + kQueries; ++i) {
       if (u.n_valid[i] <= common) continue;
-      add_elements<E, 1>(u, i, from, to, count, common, u.n_valid[i], ahead);
+      const int rest = u.first_valid[i] > common ? u.first_valid[i] : common;
+      add_elements<E, 1>(u, i, from, to, count, rest, u.n_valid[i], ahead);
     }
   }
 }
@@ -267,10 +295,10 @@ CHIMERE_INLINE void add_for_queries(const SplitUnit& u, int query, int from, int
 /// `count` elements (at most 32) of all positions as f32, in the layout of an f32 page of that head
 /// size.
 template <class E>
-CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int positions,
+CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int first, int positions,
                                   float* out) {
   for (int d = from; d < from + count; d += kLanes) {
-    for (int p = 0; p < positions; ++p) {
+    for (int p = first; p < positions; ++p) {
       const uint8_t* piece = u.v[p / kPage] + d / E::kPiece * kPage * E::bytes(E::kPiece);
       F32x16 v = E::value(piece, p % kPage, d % E::kPiece / kLanes);
       if constexpr (E::kScaled) {
@@ -298,7 +326,8 @@ CHIMERE_INLINE void add_direct(const SplitUnit& u, int query) {
 /// Elements [from, from + count) from a decoded copy.
 template <class E>
 CHIMERE_INLINE void add_decoded(const SplitUnit& u, int from, int count) {
-  decode_values<E>(u, from, count, max_valid(u, 0, u.n_queries), u.decoded);
+  decode_values<E>(u, from, count, min_first(u, 0, u.n_queries), max_valid(u, 0, u.n_queries),
+                   u.decoded);
   SplitUnit copy = u;
   const uint8_t* pages[kSplit / kPage];
   for (int p = 0; p < kSplit / kPage; ++p) {
@@ -345,7 +374,8 @@ void add_values(const SplitUnit& u) {
 void weigh(const SplitUnit& u) {
   for (int i = 0; i < u.n_queries; ++i) {
     if (u.n_valid[i] == 0) continue;
-    weigh_query(u.scores + static_cast<int64_t>(i) * kSplit, u.n_valid[i], u.part[i]);
+    weigh_query(u.scores + static_cast<int64_t>(i) * kSplit, u.first_valid[i], u.n_valid[i],
+                u.part[i]);
   }
 }
 
@@ -375,6 +405,16 @@ void fold_part(const float* next, int head_dim, float* all) {
   for (int d = kPartValues; d < kPartValues + head_dim; d += kLanes) {
     fma(F32x16::load(next + d), F32x16::set(take), F32x16::load(all + d) * F32x16::set(keep))
         .store(all + d);
+  }
+}
+
+void fold_sink(float sink, int head_dim, float* all) {
+  const float max_score = sink > all[0] ? sink : all[0];
+  const float keep = exp_f32(all[0] - max_score);
+  all[0] = max_score;
+  all[1] = all[1] * keep + exp_f32(sink - max_score);
+  for (int d = kPartValues; d < kPartValues + head_dim; d += kLanes) {
+    (F32x16::load(all + d) * F32x16::set(keep)).store(all + d);
   }
 }
 

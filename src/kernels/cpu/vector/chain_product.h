@@ -1,4 +1,4 @@
-// A small matrix product in which every element is one chain of fused multiply-adds.
+// Small matrix products in which every element is one chain of fused multiply-adds.
 #ifndef CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
 #define CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
 
@@ -59,6 +59,23 @@ CHIMERE_INLINE void chain_product(const ChainProduct& p) {
     chain_columns<kTiles>(p, column);
   }
   for (; column < p.columns; column += kLanes) chain_columns<1>(p, column);
+}
+
+/// n is a multiple of 16 here and in add_rows().
+CHIMERE_INLINE void clear(float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) F32x16::set(0).store(x + i);
+}
+
+/// y[0, n) = fma(x, factor, y) for each j in [begin, end) in order: factor[j], row j of x.
+CHIMERE_INLINE void add_rows(const float* x, int n, const float* factor, int begin, int end,
+                             float* y) {
+  for (int j = begin; j < end; ++j) {
+    for (int c = 0; c < n; c += kLanes) {
+      fma(F32x16::set(factor[j]), F32x16::load(x + static_cast<int64_t>(j) * n + c),
+          F32x16::load(y + c))
+          .store(y + c);
+    }
+  }
 }
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA

@@ -11,12 +11,19 @@ template <Activation kF, bool kGated>
 void activate_row(float* h, const float* up, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const F32x16 v = activate_lanes(kF, F32x16::load(h + i));
-    (kGated ? v * F32x16::load(up + i) : v).store(h + i);
+    const F32x16 v = F32x16::load(h + i);
+    if constexpr (kGated) {
+      gated_lanes(kF, v, F32x16::load(up + i)).store(h + i);
+    } else {
+      activate_lanes(kF, v).store(h + i);
+    }
   }
   for (; i < n; ++i) {
-    const float v = kernels::activate(kF, h[i]);
-    h[i] = kGated ? v * up[i] : v;
+    if constexpr (kGated) {
+      h[i] = kernels::activate(kF, h[i], up[i]);
+    } else {
+      h[i] = kernels::activate(kF, h[i]);
+    }
   }
 }
 
@@ -39,6 +46,10 @@ void activate(Activation f, float* h, const float* up, int64_t n) {
       return activate_row<Activation::kGelu>(h, up, n);
     case Activation::kReluSquared:
       return activate_row<Activation::kReluSquared>(h, up, n);
+    case Activation::kClampedSwiglu:
+      return activate_row<Activation::kClampedSwiglu>(h, up, n);
+    case Activation::kGeluErf:
+      return activate_row<Activation::kGeluErf>(h, up, n);
   }
 }
 

@@ -1,33 +1,13 @@
 // The float product (docs/numerics.md, rule 2): lane j is partial sum j.
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/vector/float_elements.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 /// Weight and activation rows computed together: as many sums as fit in registers.
 constexpr int kTile = F32x16::kRegisters >= 32 ? 4 : 2;
-
-struct F32 {
-  using Element = float;
-  CHIMERE_INLINE static F32x16 load(const float* p) { return F32x16::load(p); }
-};
-
-struct F16 {
-  using Element = uint16_t;
-  CHIMERE_INLINE static F32x16 load(const uint16_t* p) { return F32x16::load_f16(p); }
-};
-
-struct Bf16 {
-  using Element = uint16_t;
-  CHIMERE_INLINE static F32x16 load(const uint16_t* p) {
-    float widened[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      widened[i] = __builtin_bit_cast(float, static_cast<uint32_t>(p[i]) << 16U);
-    }
-    return F32x16::load(widened);
-  }
-};
 
 /// O weight rows from `o` on times R activation rows from `r` on.
 template <class T, int O, int R>

@@ -103,10 +103,6 @@ struct ChunkGates {
   float to_end[kMaxRows];  ///< decay to the chunk's last row
 };
 
-void clear(float* x, int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) F32x16::set(0).store(x + i);
-}
-
 /// Fills the scratch's q, kt, kk, qk and the gates.
 void prepare_chunk(const ScanUnit& u, const ChunkScratch& m, ChunkGates& g) {
   const int64_t n = u.head_dim;
@@ -145,17 +141,6 @@ void prepare_chunk(const ScanUnit& u, const ChunkScratch& m, ChunkGates& g) {
     }
   }
   for (int j = 0; j < rows; j += kLanes) exp_lanes(F32x16::load(logs + j)).store(g.to_end + j);
-}
-
-/// y[0, n) = fma(x, factor, y) for each j in [begin, end) in order: factor[j], row j of x.
-void add_rows(const float* x, int n, const float* factor, int begin, int end, float* y) {
-  for (int j = begin; j < end; ++j) {
-    for (int c = 0; c < n; c += kLanes) {
-      fma(F32x16::set(factor[j]), F32x16::load(x + static_cast<int64_t>(j) * n + c),
-          F32x16::load(y + c))
-          .store(y + c);
-    }
-  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/vector/float_elements.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 
@@ -21,35 +22,24 @@ inline constexpr int kKeyTile = 32;
 /// Bytes of an f16 scale.
 inline constexpr int kScaleBytes = 2;
 
-template <class Load>
+/// Type: of float_elements.h.
+template <class Type>
 struct PlainElements {
-  using Stored = typename Load::Stored;
+  using Stored = typename Type::Element;
   static constexpr int kPiece = 16;
   static constexpr int kStep = 1;
   static constexpr bool kScaled = false;
   static constexpr int64_t bytes(int n) { return n * static_cast<int64_t>(sizeof(Stored)); }
   CHIMERE_INLINE static void keys(const uint8_t* piece, int j, int position, F32x16* out) {
-    out[0] = Load::load(reinterpret_cast<const Stored*>(piece) + j * kKeyTile + position);
+    out[0] = Type::load(reinterpret_cast<const Stored*>(piece) + j * kKeyTile + position);
   }
   CHIMERE_INLINE static F32x16 value(const uint8_t* piece, int position, int /*t*/) {
-    return Load::load(reinterpret_cast<const Stored*>(piece) + position * kLanes);
+    return Type::load(reinterpret_cast<const Stored*>(piece) + position * kLanes);
   }
 };
-struct LoadF32 {
-  using Stored = float;
-  CHIMERE_INLINE static F32x16 load(const float* p) { return F32x16::load(p); }
-};
-struct LoadF16 {
-  using Stored = uint16_t;
-  CHIMERE_INLINE static F32x16 load(const uint16_t* p) { return F32x16::load_f16(p); }
-};
-struct LoadBf16 {
-  using Stored = uint16_t;
-  CHIMERE_INLINE static F32x16 load(const uint16_t* p) { return F32x16::load_bf16(p); }
-};
-using F32Elements = PlainElements<LoadF32>;
-using F16Elements = PlainElements<LoadF16>;
-using Bf16Elements = PlainElements<LoadBf16>;
+using F32Elements = PlainElements<F32>;
+using F16Elements = PlainElements<F16>;
+using Bf16Elements = PlainElements<Bf16>;
 
 struct Q8Elements {
   static constexpr int kPiece = 32;

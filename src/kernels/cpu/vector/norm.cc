@@ -19,6 +19,38 @@ void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* 
   for (; i < n; ++i) y[i] = x[i] * scale * weight[i];
 }
 
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                float* y) {
+  F32x16 sums = F32x16::set(0);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) sums = sums + F32x16::load(x + i);
+  float tail[kLanes] = {};
+  for (int64_t j = i; j < n; ++j) tail[j - i] = x[j];
+  if (i < n) sums = sums + F32x16::load(tail);
+  const auto count = static_cast<float>(n);
+  const float mean = tree_sum(sums) / count;
+  const F32x16 all_mean = F32x16::set(mean);
+  F32x16 squares = F32x16::set(0);
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    const F32x16 d = F32x16::load(x + i) - all_mean;
+    squares = fma(d, d, squares);
+  }
+  if (i < n) {
+    for (int64_t j = i; j < n; ++j) tail[j - i] = x[j] - mean;
+    squares = fma(F32x16::load(tail), F32x16::load(tail), squares);
+  }
+  const float scale = 1.0F / __builtin_sqrtf(tree_sum(squares) / count + eps);
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    const F32x16 normed = (F32x16::load(x + i) - all_mean) * F32x16::set(scale);
+    const F32x16 w = F32x16::load(weight + i);
+    (bias != nullptr ? fma(normed, w, F32x16::load(bias + i)) : normed * w).store(y + i);
+  }
+  for (; i < n; ++i) {
+    const float normed = (x[i] - mean) * scale;
+    y[i] = bias != nullptr ? __builtin_fmaf(normed, weight[i], bias[i]) : normed * weight[i];
+  }
+}
+
 void gated_rms_norm(const float* x, const float* z, const float* weight, float eps, int64_t n,
                     float* y) {
   const float scale = rms_scale(x, eps, n);

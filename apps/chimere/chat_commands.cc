@@ -1,0 +1,85 @@
+#include "chat_commands.h"
+
+#include <algorithm>
+#include <array>
+
+namespace chimere::app {
+namespace {
+
+using CommandId = ChatCommand::Id;
+using CommandArgument = ChatCommand::Argument;
+
+constexpr auto kChatCommands = std::to_array<ChatCommand>({
+    {CommandId::kHelp, "/help", "/?", "", CommandArgument::kNone, "This list"},
+    {CommandId::kModel, "/model", "", "NAME", CommandArgument::kModel,
+     "Continue with another model; without NAME: list the models"},
+    {CommandId::kSystem, "/system", "", "TEXT", CommandArgument::kText,
+     "Set the system message (none: remove it); without TEXT: show it"},
+    {CommandId::kSet, "/set", "", "NAME VALUE", CommandArgument::kSetting,
+     "Change a sampling option; without arguments: list them"},
+    {CommandId::kSave, "/save", "", "FILE", CommandArgument::kFile,
+     "Save the conversation: FILE.json or FILE.md as text, any other name with the model's state"},
+    {CommandId::kLoad, "/load", "", "FILE", CommandArgument::kFile,
+     "Continue a saved conversation"},
+    {CommandId::kRetry, "/retry", "", "", CommandArgument::kNone, "Answer the last question again"},
+    {CommandId::kUndo, "/undo", "", "", CommandArgument::kNone,
+     "Remove the last question and its answer"},
+    {CommandId::kEdit, "/edit", "", "", CommandArgument::kNone,
+     "Change the last question in $EDITOR and ask it again"},
+    {CommandId::kFile, "/file", "", "FILE", CommandArgument::kFile,
+     "Add a text file to the next question"},
+    {CommandId::kJson, "/json", "", "SCHEMA", CommandArgument::kFile,
+     "Answer in JSON: SCHEMA is a file or a text, any: any object, off: text again"},
+    {CommandId::kStats, "/stats", "", "on|off", CommandArgument::kSwitch,
+     "Show the last answer's statistics, or those of every answer"},
+    {CommandId::kClear, "/clear", "", "", CommandArgument::kNone,
+     "Start over; the system message remains"},
+    {CommandId::kExit, "/exit", "/bye", "", CommandArgument::kNone, "Leave, as Ctrl-D does"},
+});
+
+}  // namespace
+
+std::span<const ChatCommand> chat_commands() { return kChatCommands; }
+
+const ChatCommand* find_chat_command(std::string_view name) {
+  const auto* const found = std::ranges::find_if(kChatCommands, [&](const ChatCommand& command) {
+    return command.name == name || (!command.alias.empty() && command.alias == name);
+  });
+  return found == kChatCommands.end() ? nullptr : found;
+}
+
+std::string chat_help() {
+  size_t width = 0;
+  for (const ChatCommand& c : kChatCommands) {
+    width = std::max(width, c.name.size() + c.argument.size());
+  }
+  std::string out;
+  for (const ChatCommand& c : kChatCommands) {
+    std::string left(c.name);
+    if (!c.argument.empty()) (left += ' ') += c.argument;
+    left.resize(width + 3, ' ');
+    ((out += left) += c.help) += '\n';
+  }
+  return out +
+         "Enter sends; Alt-Enter, or a backslash at the end, begins a new line. Tab completes,\n"
+         "Ctrl-R searches the history, Ctrl-X Ctrl-E opens $EDITOR. Ctrl-C stops the answer, "
+         "twice\n"
+         "it leaves.\n";
+}
+
+ChatInput read_chat_input(std::string_view line) {
+  if (!line.starts_with('/')) return {};
+  const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+  const std::string_view name = line.substr(0, end);
+  const bool word = name.size() > 1 && std::ranges::all_of(name.substr(1), [](char c) {
+                      return (c >= 'a' && c <= 'z') || c == '?';
+                    });
+  if (!word) return {};
+  std::string_view argument = line.substr(end);
+  const size_t first = argument.find_first_not_of(" \t\n");
+  const size_t last = argument.find_last_not_of(" \t\n");
+  argument = first == std::string_view::npos ? "" : argument.substr(first, last - first + 1);
+  return {.is_command = true, .name = std::string(name), .argument = std::string(argument)};
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,252 @@
+#include "served_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/byte_amount.h"
+#include "base/system.h"
+#include "gguf/reader.h"
+#include "loading.h"
+#include "model/model.h"
+#include "runtime/adapters.h"
+#include "runtime/memory_budget.h"
+#include "runtime/model_catalogue.h"
+#include "runtime/model_facts.h"
+
+namespace chimere::app {
+namespace {
+
+using serving::ModelKind;
+using serving::ModelSource;
+
+/// A file's name without folder and extension.
+std::string name_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+int64_t modified(const std::string& path) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  if (error) return 0;
+  const auto system = std::chrono::file_clock::to_sys(time);
+  return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
+}
+
+/// Writes to the log what loading says, and passes the progress on.
+runtime::LoadObserver log_observer(const ServeLog& log, const std::string& id,
+                                   const ModelSource::Progress& progress) {
+  runtime::LoadObserver out;
+  out.notice = [log, id](const std::string& text) {
+    log(serving::LogLine("model_notice").add("model", id).add("what", text));
+  };
+  out.warning = [log, id](const std::string& text) {
+    log(serving::LogLine("model_warning").add("model", id).add("what", text));
+  };
+  out.upload = [progress](int64_t done, int64_t total) {
+    progress(static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total)));
+  };
+  return out;
+}
+
+class Builder {
+ public:
+  Builder(const ServeContext& context, int64_t budget) : context_(context), budget_(budget) {}
+
+  /// `open`: the model's file, for its first load, which reports as other commands do; or nullptr.
+  /// `kind` kNone: as the file says.
+  Result<ModelSource> source(runtime::CatalogueModel model, ModelKind kind,
+                             std::unique_ptr<gguf::Reader> open) const {
+    std::unique_ptr<gguf::Reader> read;
+    if (open == nullptr) {
+      CHIMERE_TRY(read, gguf::Reader::open(model.path));
+      CHIMERE_CHECK_OK(model::check_architecture(*read));
+    }
+    CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(open ? *open : *read));
+    read.reset();
+    if (kind == ModelKind::kNone) {
+      kind = facts.ranks    ? ModelKind::kReranking
+             : facts.pooled ? ModelKind::kEmbedding
+                            : ModelKind::kText;
+    }
+    CHIMERE_TRY(const int64_t states, limit_states(facts.file_bytes, model.settings));
+    CHIMERE_TRY(const auto adapters, runtime::adapter_paths(model.settings.get(settings::kLora)));
+    ModelSource out;
+    out.about = {.id = model.name,
+                 .aliases = model.aliases,
+                 .kind = kind,
+                 .created = modified(model.path),
+                 .architecture = facts.architecture,
+                 .quantization = model.quant,
+                 .parameters = facts.parameters,
+                 .trained_context = facts.trained_context,
+                 .embedding_length = facts.embedding_length,
+                 .file_bytes = facts.file_bytes,
+                 .memory_bytes = facts.file_bytes + states,
+                 .keep_alive = std::nullopt};
+    for (const runtime::AdapterPath& a : adapters) {
+      if (kind == ModelKind::kText) out.about.adapters.push_back(a.name);
+      out.fingerprint += a.path + "\n" + runtime::file_fingerprint(a.path) + "\n";
+    }
+    if (model.keep_alive) out.about.keep_alive = std::chrono::seconds(*model.keep_alive);
+    out.fingerprint += model.path + "\n" + runtime::file_fingerprint(model.path) + "\n" +
+                       model.overrides + std::to_string(states);
+    const auto first = std::make_shared<std::unique_ptr<gguf::Reader>>(std::move(open));
+    out.load = [context = context_, kind, model = std::move(model),
+                first](const ModelSource::Progress& progress) {
+      return load(context, kind, model, std::move(*first), progress);
+    };
+    return out;
+  }
+
+ private:
+  /// Sets --state-memory where the budget decides it. Returns what states and prefix cache may
+  /// take.
+  Result<int64_t> limit_states(int64_t file_bytes, Settings& settings) const {
+    const bool given = !settings.get(settings::kStateMemory).empty();
+    if (budget_ > 0 && !given) {
+      const int64_t states = default_state_memory(budget_, file_bytes, settings);
+      CHIMERE_CHECK_OK(settings.set(settings::kStateMemory,
+                                    std::to_string(std::max<int64_t>(states, 1)),
+                                    "the default of --state-memory"));
+    }
+    int64_t out =
+        settings.get(settings::kCacheStates) == 0 ? 0 : settings.get(settings::kCacheMemory) << 20;
+    if (budget_ > 0 || given) {
+      CHIMERE_TRY(const int64_t states, runtime::state_memory(settings));
+      out += states;
+    }
+    return out;
+  }
+
+  static Result<std::unique_ptr<serving::ResidentModel>> load(
+      const ServeContext& context, ModelKind kind, const runtime::CatalogueModel& model,
+      std::unique_ptr<gguf::Reader> file, const ModelSource::Progress& progress) {
+    const auto load_kind = kind == ModelKind::kReranking   ? &load_reranking_model
+                           : kind == ModelKind::kEmbedding ? &load_embedding_model
+                                                           : &load_text_model;
+    if (file != nullptr) {
+      LoadMessages messages(model.settings);
+      return load_kind(std::move(file), model.name, model.settings, context, messages.observer());
+    }
+    CHIMERE_TRY(file, gguf::Reader::open(model.path));
+    return load_kind(std::move(file), model.name, model.settings, context,
+                     log_observer(context.log, model.name, progress));
+  }
+
+  const ServeContext& context_;
+  const int64_t budget_;
+};
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error);
+}
+
+}  // namespace
+
+bool serves_several(const Settings& settings) {
+  return !settings.get(settings::kModelsFile).empty() ||
+         !settings.get(settings::kModelsMemory).empty();
+}
+
+Result<int64_t> models_memory(const Settings& settings) {
+  if (!serves_several(settings)) return 0;
+  if (settings.get(settings::kModelsMemory).empty()) {
+    const int64_t available = available_memory();
+    return available / 5 * 4;
+  }
+  auto bytes = parse_byte_amount(settings.get(settings::kModelsMemory));
+  if (!bytes.ok()) return invalid_argument("--models-memory: " + bytes.error().message + ".");
+  return bytes;
+}
+
+Result<ServedModels> served_models(const ServeContext& context, bool start) {
+  const Settings& settings = context.settings;
+  CHIMERE_TRY(const int64_t budget, models_memory(settings));
+  const Builder builder(context, budget);
+  const std::string& file = settings.get(settings::kModelsFile);
+  std::vector<runtime::CatalogueModel> catalogue;
+  // --lora belongs to the model of --model; those of a file may have adapters of their own.
+  Settings others = settings;
+  CHIMERE_CHECK_OK(others.set(settings::kLora, "", "models without adapters"));
+  if (!file.empty()) {
+    CHIMERE_TRY(catalogue, runtime::read_catalogue(file, others));
+  } else if (budget > 0) {
+    CHIMERE_TRY(catalogue, runtime::folder_catalogue(others, {}));
+  }
+
+  Settings opening = settings;
+  if (!start) CHIMERE_CHECK_OK(opening.set(settings::kQuiet, "1", "reload"));  // said at the start
+
+  ServedModels out;
+  const auto taken = [&](const std::string& id) {
+    return std::ranges::any_of(out.sources, [&](const ModelSource& source) {
+      return source.about.id == id ||
+             std::ranges::find(source.about.aliases, id) != source.about.aliases.end();
+    });
+  };
+  // The models that flags name, which are loaded at start.
+  const auto add = [&](std::unique_ptr<gguf::Reader> opened, const std::string& alias,
+                       ModelKind kind) -> Status {
+    runtime::CatalogueModel model;
+    model.path = opened->path();
+    model.name = alias.empty() ? name_of(model.path) : alias;
+    model.settings = settings;
+    const auto listed = std::ranges::find_if(catalogue, [&](const auto& row) {
+      return row.name == model.name || same_file(row.path, model.path);
+    });
+    if (listed != catalogue.end()) {
+      model = std::move(*listed);
+      if (!alias.empty() && alias != model.name) model.aliases.push_back(alias);
+      if (kind == ModelKind::kText && model.settings.get(settings::kLora).empty()) {
+        CHIMERE_CHECK_OK(
+            model.settings.set(settings::kLora, settings.get(settings::kLora), "the flag --lora"));
+      }
+      catalogue.erase(listed);
+    }
+    if (taken(model.name)) {
+      model.name += kind == ModelKind::kReranking ? "-rerank" : "-embeddings";
+    }
+    // Small models before the main one, which takes what memory a GPU has left.
+    const bool last = kind == ModelKind::kText;
+    out.preload.insert(last ? out.preload.end() : out.preload.begin(), model.name);
+    CHIMERE_TRY(ModelSource source,
+                builder.source(std::move(model), kind, start ? std::move(opened) : nullptr));
+    out.sources.push_back(std::move(source));
+    return {};
+  };
+  if (file.empty() || !settings.get(settings::kModel).empty()) {
+    CHIMERE_TRY(auto opened, open_model(opening));
+    CHIMERE_CHECK_OK(add(std::move(opened), settings.get(settings::kAlias), ModelKind::kText));
+  }
+  if (const std::string& name = settings.get(settings::kEmbeddingModel); !name.empty()) {
+    CHIMERE_TRY(auto opened, open_model(opening, name));
+    CHIMERE_CHECK_OK(add(std::move(opened), "", ModelKind::kEmbedding));
+  }
+  if (const std::string& name = settings.get(settings::kRerankModel); !name.empty()) {
+    CHIMERE_TRY(auto opened, open_model(settings, name));
+    CHIMERE_CHECK_OK(add(std::move(opened), "", ModelKind::kReranking));
+  }
+  for (runtime::CatalogueModel& model : catalogue) {
+    const std::string name = model.name;
+    if (taken(name)) continue;
+    std::erase_if(model.aliases, taken);
+    if (model.preload) out.preload.push_back(name);
+    auto source = builder.source(std::move(model), ModelKind::kNone, nullptr);
+    if (source.ok()) {
+      out.sources.push_back(*std::move(source));
+    } else if (file.empty()) {  // in the folder may be anything
+      context.log(
+          serving::LogLine("model_skipped").add("model", name).add("why", source.error().message));
+    } else {
+      return Error{source.error().code,
+                   fmt::format("The model '{}' of {}: {}", name, file, source.error().message)};
+    }
+  }
+  return out;
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,21 @@
+# CHIMERE_WITH_ODO: whether collections and the orchestrator are built. With CHIMERE_ODO=auto that depends on what is installed.
+# CHIMERE_WITH_DATABASE: whether SQLite is there, which they and the server's history need.
+find_package(SQLite3 3.40 QUIET)
+set(CHIMERE_WITH_DATABASE ${SQLite3_FOUND})
+if(CHIMERE_ODO STREQUAL "off")
+  set(CHIMERE_WITH_ODO FALSE)
+else()
+  find_package(LibArchive QUIET)
+  find_package(yaml-cpp QUIET)
+  find_path(GUMBO_INCLUDE gumbo.h)
+  find_library(GUMBO_LIBRARY gumbo)
+  if(SQLite3_FOUND AND LibArchive_FOUND AND yaml-cpp_FOUND AND GUMBO_INCLUDE AND GUMBO_LIBRARY)
+    set(CHIMERE_WITH_ODO TRUE)
+  elseif(CHIMERE_ODO STREQUAL "on")
+    message(FATAL_ERROR "CHIMERE_ODO=on needs SQLite 3.40, libarchive, gumbo and yaml-cpp: run `scripts/setup run odo`, or "
+                        "configure with -DCHIMERE_ODO=off to build the program without collections and orchestrator.")
+  else()
+    set(CHIMERE_WITH_ODO FALSE)
+    message(STATUS "Without collections and orchestrator: SQLite, libarchive, gumbo or yaml-cpp is not there (scripts/setup odo)")
+  endif()
+endif()

@@ -1,0 +1,268 @@
+// The integer product of many activation rows with AVX2: eight weight rows are unpacked and
+// transposed once into a tile that fits the first-level cache, lanes are weight rows. The integers
+// of a scale group are added in 16 bits for as long as no sum can overflow (chain_quads()), so that
+// a group of 32 elements of up to five bits costs 8 products, 7 sums and one float update for eight
+// outputs. The partial sums of rule 4 are visited one after the other.
+#ifndef CHIMERE_KERNELS_CPU_AVX2_TILE_PRODUCT_H_
+#define CHIMERE_KERNELS_CPU_AVX2_TILE_PRODUCT_H_
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/avx2/byte_products.h"
+#include "kernels/cpu/integer_format.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cpu::CHIMERE_ISA {
+namespace {
+
+/// Weight rows of a tile, and activation rows that are multiplied with it at a time: 16 registers
+/// hold their sums.
+inline constexpr int kTileOutputs = 8;
+inline constexpr int kTileActivations = 4;
+
+/// Eight weight rows, transposed: dword i of every row in the vector at quads + 32 i, scale
+/// (minimum) of group g of every row at scales + 8 g (minima + 8 g).
+struct Tile {
+  uint8_t* quads;
+  float* scales;
+  float* minima;
+  uint8_t* rows;  ///< eight super-blocks and their scales before they are transposed
+  float* sums;    ///< half of the partial sums
+};
+
+CHIMERE_INLINE Tile tile_in(uint8_t* scratch, int64_t n_in) {
+  const int64_t n = padded(n_in);
+  Tile t;
+  t.quads = scratch;
+  t.scales = reinterpret_cast<float*>(scratch + kTileOutputs * n);
+  t.minima = t.scales + kTileOutputs * n / 16;
+  t.rows = reinterpret_cast<uint8_t*>(t.minima + kTileOutputs * n / 16);
+  t.sums = reinterpret_cast<float*>(t.rows + kTileOutputs * (kSuper + 2 * 64));
+  return t;
+}
+
+/// Vector i: dword i of eight rows `stride` bytes apart.
+CHIMERE_INLINE void transpose_8x8(const uint8_t* rows, int64_t stride, __m256i out[8]) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    __m256i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const auto* low = reinterpret_cast<const __m128i*>(rows + r * stride + 16 * half);
+      const auto* high = reinterpret_cast<const __m128i*>(rows + (r + 4) * stride + 16 * half);
+      v[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                     _mm_loadu_si128(high), 1);
+    }
+    const __m256i a = _mm256_unpacklo_epi32(v[0], v[1]);
+    const __m256i b = _mm256_unpacklo_epi32(v[2], v[3]);
+    const __m256i c = _mm256_unpackhi_epi32(v[0], v[1]);
+    const __m256i d = _mm256_unpackhi_epi32(v[2], v[3]);
+    out[4 * half] = _mm256_unpacklo_epi64(a, b);
+    out[4 * half + 1] = _mm256_unpackhi_epi64(a, b);
+    out[4 * half + 2] = _mm256_unpacklo_epi64(c, d);
+    out[4 * half + 3] = _mm256_unpackhi_epi64(c, d);
+  }
+}
+
+/// Of a super-block, the quad that lane l of vector i of F::unpack() holds.
+template <class F>
+CHIMERE_INLINE constexpr int quad_of(int i, int l) {
+  if constexpr (requires { F::kByEights; }) {
+    return 8 * (4 * (i % 2) + l / 2) + i / 2 * 2 + l % 2;
+  }
+  return 8 * i + l;
+}
+
+template <class F>
+[[gnu::noinline]] void unpack_tile(const uint8_t* const w[kTileOutputs], int64_t n,
+                                   const Tile& tile) {
+  constexpr int64_t kBytes = F::kBlocks * F::kBlockBytes;
+  constexpr int kScaleVectors = F::kGroup == 16 ? 2 : 1;
+  uint8_t* const scales = tile.rows + kTileOutputs * kSuper;
+  uint8_t* const minima = scales + kTileOutputs * 64;
+  for (int64_t i = 0; i < n; i += kSuper) {
+    for (int r = 0; r < kTileOutputs; ++r) {
+      const uint8_t* p = w[r] + i / kSuper * kBytes;
+      uint8_t copy[kBytes];
+      if (F::kBlocks > 1 && n - i < kSuper) p = padded_blocks<F>(p, n - i, copy);
+      __m256i v[8];
+      __m256 s[2];
+      __m256 m[2];
+      F::unpack(p, v);
+      F::scales(p, s, m);
+      for (int k = 0; k < 8; ++k) store_bytes(tile.rows + kSuper * r + 32 * k, v[k]);
+      for (int k = 0; k < kScaleVectors; ++k) {
+        store_bytes(scales + 64 * r + 32 * k, _mm256_castps_si256(s[k]));
+        if constexpr (F::kMinimum) {
+          store_bytes(minima + 64 * r + 32 * k, _mm256_castps_si256(m[k]));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      __m256i q[8];
+      transpose_8x8(tile.rows + 32 * k, kSuper, q);
+      for (int l = 0; l < 8; ++l) {
+        store_bytes(tile.quads + 32 * (i / 4 + quad_of<F>(k, l)), stored_weights<F>(q[l]));
+      }
+    }
+    for (int k = 0; k < kScaleVectors; ++k) {
+      __m256i t[8];
+      const int64_t group = i / F::kGroup + 8 * k;
+      transpose_8x8(scales + 32 * k, 64, t);
+      for (int l = 0; l < 8; ++l) store_bytes(tile.scales + 8 * (group + l), t[l]);
+      if constexpr (F::kMinimum) {
+        transpose_8x8(minima + 32 * k, 64, t);
+        for (int l = 0; l < 8; ++l) store_bytes(tile.minima + 8 * (group + l), t[l]);
+      }
+    }
+  }
+}
+
+/// The arrays of R activation rows. All rows of a product have the same distances between their
+/// arrays (RoundedRow), so that R pointers are enough.
+template <int R>
+struct RowPointers {
+  const int8_t* q[R];
+  ptrdiff_t d;
+  ptrdiff_t d_sum;
+  ptrdiff_t neg_sum;
+
+  CHIMERE_INLINE explicit RowPointers(const RoundedRow* x, int group) {
+    const auto from_q = [x](const void* p) { return static_cast<const int8_t*>(p) - x[0].q; };
+    for (int r = 0; r < R; ++r) q[r] = x[r].q;
+    d = from_q(x[0].d);
+    d_sum = from_q(x[0].d_sum);
+    neg_sum = from_q(group == 32 ? x[0].neg_sum32 : x[0].neg_sum16);
+  }
+};
+
+/// Partial sum `first` of R activation rows with eight weight rows.
+template <class F, int R>
+CHIMERE_INLINE void partial_sum(const Tile& tile, int64_t first, int64_t n_groups,
+                                const RowPointers<R>& x, __m256 acc[R]) {
+  constexpr int kQuads = F::kGroup / 4;
+  constexpr int kChain = chain_quads<F>() < kQuads ? chain_quads<F>() : kQuads;
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) acc[r] = _mm256_setzero_ps();
+  for (int64_t g = first; g < n_groups; g += kPartials) {
+    const int64_t block = g * F::kGroup / kActivationBlock;
+    const uint8_t* const w = tile.quads + 32 * kQuads * g;
+    __m256i dot[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      dot[r] = offset_sum<F>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g));
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < kQuads; j += kChain) {
+      ByteSums<F> sums[R];
+#pragma GCC unroll 8
+      for (int k = j; k < j + kChain; ++k) {
+        const auto q = weights_of<F>(load_bytes(w + 32 * k));
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          const __m256i four = _mm256_set1_epi32(load<int32_t>(x.q[r] + 4 * (kQuads * g + k)));
+          add_products<F>(sums[r], q, four, k == j, dot[r]);
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) add_sums<F>(sums[r], dot[r]);
+    }
+    const __m256 s = _mm256_load_ps(tile.scales + 8 * g);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const __m256 d = _mm256_set1_ps(load<float>(x.q[r] + x.d + 4 * block));
+      acc[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), _mm256_mul_ps(s, d), acc[r]);
+    }
+    if constexpr (F::kMinimum) {
+      const __m256 m = _mm256_load_ps(tile.minima + 8 * g);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        const float d_sum = F::kGroup == 32
+                                ? load<float>(x.q[r] + x.d_sum + 4 * block)
+                                : -(load<float>(x.q[r] + x.d + 4 * block) *
+                                    static_cast<float>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g)));
+        acc[r] = _mm256_fnmadd_ps(m, _mm256_set1_ps(d_sum), acc[r]);
+      }
+    }
+  }
+}
+
+/// Multiplies R activation rows with the tile. Outputs from n_out on are not stored.
+template <class F, int R>
+[[gnu::noinline]] void tile_rows(const Tile& tile, int64_t n_in, const RoundedRow* rows,
+                                 float* const* y, int64_t o, int64_t n_out, bool accumulate) {
+  const int64_t n_groups = n_in / F::kGroup;
+  const RowPointers<R> x(rows, F::kGroup);
+  for (int p = 0; p < kPartials / 2; ++p) {
+    __m256 acc[R];
+    partial_sum<F, R>(tile, p, n_groups, x, acc);
+    for (int r = 0; r < R; ++r) _mm256_store_ps(tile.sums + 8 * (p * R + r), acc[r]);
+    partial_sum<F, R>(tile, p + kPartials / 2, n_groups, x, acc);
+    for (int r = 0; r < R; ++r) {
+      float* sum = tile.sums + 8 * (p * R + r);
+      _mm256_store_ps(sum, _mm256_add_ps(_mm256_load_ps(sum), acc[r]));
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    __m256 s[kPartials / 2];
+    for (int p = 0; p < kPartials / 2; ++p) s[p] = _mm256_load_ps(tile.sums + 8 * (p * R + r));
+    for (int half = kPartials / 4; half > 0; half /= 2) {
+      for (int p = 0; p < half; ++p) s[p] = _mm256_add_ps(s[p], s[p + half]);
+    }
+    float* const out = y[r] + o;
+    if (n_out >= kTileOutputs) {
+      _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), s[0]) : s[0]);
+      continue;
+    }
+    float v[kTileOutputs];
+    _mm256_storeu_ps(v, s[0]);
+    for (int64_t i = 0; i < n_out; ++i) out[i] = accumulate ? out[i] + v[i] : v[i];
+  }
+}
+
+template <class F, int R>
+void tile_rest(int64_t left, const Tile& tile, const IntegerProduct& p, int64_t row, int64_t o,
+               int64_t n_out) {
+  if (left == R) {
+    tile_rows<F, R>(tile, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+  } else if constexpr (R > 1) {
+    tile_rest<F, R - 1>(left, tile, p, row, o, n_out);
+  }
+}
+
+/// Multiplies all activation rows with the tile of the weight rows from o on.
+template <class F>
+CHIMERE_INLINE void multiply_tile(const Tile& tile, const IntegerProduct& p, int64_t o) {
+  const int64_t n_out = p.n_out - o;
+  int64_t row = 0;
+  for (; row + kTileActivations <= p.n_rows; row += kTileActivations) {
+    tile_rows<F, kTileActivations>(tile, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+  }
+  if (row < p.n_rows) tile_rest<F, kTileActivations - 1>(p.n_rows - row, tile, p, row, o, n_out);
+}
+
+template <class F>
+void tiled_product(const IntegerProduct& p) {
+  const Tile tile = tile_in(p.scratch, p.n_in);
+  for (int64_t o = 0; o < p.n_out; o += kTileOutputs) {
+    const int64_t n_out = p.n_out - o;
+    const uint8_t* w[kTileOutputs];
+    // Missing rows repeat the last one; their results are not stored.
+    for (int64_t r = 0; r < kTileOutputs; ++r) {
+      w[r] = p.w + (o + (r < n_out ? r : n_out - 1)) * p.w_stride;
+    }
+    unpack_tile<F>(w, p.n_in, tile);
+    multiply_tile<F>(tile, p, o);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA
+
+#endif  // CHIMERE_KERNELS_CPU_AVX2_TILE_PRODUCT_H_

@@ -1,0 +1,116 @@
+// The first part of an answer: what the request is about, and how much effort it gets.
+#include <algorithm>
+
+#include "orchestrator/answer_run.h"
+#include "orchestrator/words.h"
+
+namespace chimere::orchestrator {
+
+namespace {
+
+constexpr const char* kIntentPrompt =
+    "Which subject does this request have: chat, how-to, code, security, research, physiotherapy, "
+    "math or write? Answer with one word.\n\nRequest:\n";
+/// Of the model's first token; below it the model abstains, too.
+constexpr double kModelSure = 0.6;
+
+Mode mode_of(const std::string& name) {
+  if (name == "fast") return Mode::kFast;
+  if (name == "quality") return Mode::kQuality;
+  if (name == "ultra") return Mode::kUltra;
+  return Mode::kAuto;
+}
+
+}  // namespace
+
+AnswerRun::Error AnswerRun::understand() {
+  const std::string_view question = question_of(request_);
+  std::optional<Intent> intent = intent_by_rules(question);
+  if (!intent) intent = intent_by_files(question);
+  // The later stages cost time or tokens: only where something depends on the intent.
+  const bool matters = !pipeline_->routes.empty() && features_.values[0] > 0;
+  if (!intent && matters) {
+    const IntentExamples* const examples = around_.examples();
+    if (examples != nullptr) intent = examples->classify(question);
+  }
+  if (!intent && pipeline_->read_intent) {
+    std::vector<std::string> names(intent_names().begin(), intent_names().end());
+    protocol::ChatReply reply;
+    const protocol::ChatRequest asked =
+        choice_request(kIntentPrompt + std::string(question.substr(0, 2000)), names, request_);
+    if (auto error = chat("intent", asked, {}, reply)) return error;
+    const Certainty certainty = certainty_of(reply.choice);
+    if (certainty.confidence >= kModelSure &&
+        std::ranges::find(names, reply.choice.content) != names.end()) {
+      intent = Intent{reply.choice.content, "model", certainty.confidence};
+    }
+  }
+  if (intent) {
+    report_.intent = *intent;
+    reason("intent " + intent->name + " by " + intent->stage);
+  } else {
+    reason("no stage is sure of the intent");
+  }
+  return std::nullopt;
+}
+
+bool AnswerRun::may_probe() const {
+  return model_.continues() && plain_text() && request_.logprobs < 0 && request_.stop.empty() &&
+         request_.messages.back().role == "user";
+}
+
+AnswerRun::Error AnswerRun::probe() {
+  if (probe_ || !may_probe() || pipeline_->enrich.probe_tokens == 0) return std::nullopt;
+  return probe(base_request());
+}
+
+AnswerRun::Error AnswerRun::probe(protocol::ChatRequest request) {
+  const auto began = Clock::now();
+  apply_thinking("none", request);
+  int64_t most = pipeline_->enrich.probe_tokens;
+  if (!request_.max_tokens.first.empty()) most = std::min(most, request_.max_tokens.second);
+  (void)request.settings.set(settings::kMaxTokens, std::to_string(most), "probe");
+  request.logprobs = 20;
+  protocol::ChatReply reply;
+  if (auto error = chat("probe", request, {}, reply)) return error;
+  Probe out;
+  out.certainty = certainty_of(reply.choice);
+  out.choice = std::move(reply.choice);
+  out.choice.logprobs.clear();
+  out.choice.has_logprobs = false;
+  report_.scores.emplace_back("confidence", out.certainty.confidence);
+  report_.entropy = out.certainty.entropy;
+  report_.seconds.emplace_back("probe",
+                               std::chrono::duration<double>(Clock::now() - began).count());
+  step("probe", {{"confidence", out.certainty.confidence}, {"entropy", out.certainty.entropy}});
+  probe_ = std::move(out);
+  return std::nullopt;
+}
+
+AnswerRun::Error AnswerRun::choose_mode() {
+  const QualityHistory history = around_.decisions.history(report_.intent.name);
+  const RouterWeights weights = around_.decisions.weights();
+  Route decided = route(features_, std::nullopt, history, weights);
+  Mode wanted = mode_of(request_.orchestration.mode);
+  if (wanted != Mode::kAuto) {
+    reason("the request asks for mode " + std::string(mode_name(wanted)));
+  } else if (pipeline_->mode != Mode::kAuto) {
+    wanted = pipeline_->mode;
+    reason("the pipeline has mode " + std::string(mode_name(wanted)));
+  }
+  report_.complexity = decided.complexity;
+  if (wanted != Mode::kAuto) {
+    report_.mode = wanted;
+    return std::nullopt;
+  }
+  if (decided.complexity > kUnsureFrom && decided.complexity < kUnsureTo && may_probe()) {
+    if (auto error = probe()) return error;
+    if (probe_) decided = route(features_, probe_->certainty.entropy, history, weights);
+  }
+  report_.complexity = decided.complexity;
+  report_.mode = decided.mode;
+  for (std::string& why : decided.reasons) reason(std::move(why));
+  return std::nullopt;
+}
+
+}  // namespace chimere::orchestrator

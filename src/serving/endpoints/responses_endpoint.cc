@@ -1,0 +1,133 @@
+#include "serving/endpoints/responses_endpoint.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace chimere::serving {
+
+using protocol::ApiError;
+
+void ResponsesEndpoint::add_routes(Router& router) {
+  router.add({"/v1/responses", "POST", "inference", [this](const CallPtr& call) { create(call); },
+              ModelKind::kText});
+  router.add({"/v1/responses/input_tokens", "POST", "inference",
+              [this](const CallPtr& call) { count(call); }, ModelKind::kText});
+  for (const char* method : {"GET", "DELETE"}) {
+    router.add({"/v1/responses/", method, "inference",
+                [this](const CallPtr& call) { stored(call); }, ModelKind::kText});
+  }
+}
+
+std::optional<ApiError> ResponsesEndpoint::complete(const Call& call,
+                                                    protocol::ResponsesRequest& request,
+                                                    std::vector<protocol::ChatMessage>& kept) {
+  if (!request.previous.empty()) {
+    if (!store_.enabled()) {
+      return ApiError{"unsupported_value",
+                      "This server stores no responses, so 'previous_response_id' continues "
+                      "nothing; send the whole conversation, or start the server with "
+                      "--response-store.",
+                      "previous_response_id"};
+    }
+    const auto previous = store_.find(call.owner(), request.previous);
+    if (previous == nullptr) {
+      return ApiError{"previous_response_not_found",
+                      "There is no stored response '" + request.previous.substr(0, 200) +
+                          "' (any more); send the whole conversation.",
+                      "previous_response_id"};
+    }
+    kept = previous->messages;
+  }
+  kept.insert(kept.end(), request.messages.begin(), request.messages.end());
+  request.messages = kept;
+  if (request.instructions.empty()) return std::nullopt;
+  protocol::ChatMessage system;
+  system.role = "system";
+  system.content = request.instructions;
+  request.messages.insert(request.messages.begin(), std::move(system));
+  return std::nullopt;
+}
+
+void ResponsesEndpoint::create(const CallPtr& call) {
+  const ServedModel& model = model_of(*call);
+  protocol::ResponsesRequest request;
+  auto error =
+      protocol::parse_responses(call->request.body, model.defaults, context().limits, request);
+  std::vector<protocol::ChatMessage> kept;
+  if (!error) error = complete(*call, request, kept);
+  if (error) return respond(call, *error);
+  const bool stored = request.store && store_.enabled();
+  const protocol::ResponseHead head{
+      make_id("resp_"), unix_seconds(), reply_name(model, request), model.fingerprint, {}};
+  // The writer has what is stored; the job owns it longer than this function runs.
+  const auto writer = std::make_shared<std::weak_ptr<protocol::GenerationWriter>>();
+  OnEnd on_end;
+  if (stored) {
+    on_end = [this, call, writer, kept, input = request.input, id = head.id](
+                 std::span<const protocol::Choice> choices, const protocol::Usage& usage,
+                 const protocol::Timings& timings) {
+      const auto writing = writer->lock();
+      if (writing == nullptr) return;
+      StoredResponse out{kept, input, writing->whole(choices, usage, timings)};
+      const protocol::Choice& answer = choices.front();
+      protocol::ChatMessage& message = out.messages.emplace_back();
+      message.role = "assistant";
+      message.content = answer.content;
+      message.reasoning_content = answer.reasoning;
+      for (const protocol::ToolCallPiece& piece : answer.tool_calls) {
+        message.tool_calls.push_back({piece.id, piece.name, piece.arguments});
+      }
+      store_.put(call->owner(), id, std::move(out));
+    };
+  }
+  const std::string echo = request.echo;
+  chat(
+      call, std::move(request),
+      [&](const std::vector<protocol::Warning>& warnings) {
+        protocol::ResponseHead whole = head;
+        whole.warnings = warnings;
+        std::shared_ptr<protocol::GenerationWriter> made =
+            protocol::responses_writer(std::move(whole), echo, stored);
+        *writer = made;
+        return made;
+      },
+      std::move(on_end));
+}
+
+void ResponsesEndpoint::count(const CallPtr& call) {
+  protocol::ResponsesRequest request;
+  auto error = protocol::parse_responses(call->request.body, model_of(*call).defaults,
+                                         context().limits, request);
+  if (!error) error = check_model(*call, request.model);
+  std::vector<protocol::ChatMessage> kept;
+  if (!error) error = complete(*call, request, kept);
+  Prepared prepared;
+  if (!error) error = prepare(*call, request, prepared);
+  if (error) return respond(call, *error);
+  const auto tokens = static_cast<int64_t>(prepared.prompt.tokens.size());
+  respond(call, HttpResponse{200, protocol::input_token_count_response(tokens)});
+}
+
+/// GET and DELETE of a stored response; GET of its input_items.
+void ResponsesEndpoint::stored(const CallPtr& call) {
+  std::string id = name_in_path(*call);
+  constexpr std::string_view kItems = "/input_items";
+  const bool items = id.ends_with(kItems);
+  if (items) id.resize(id.size() - kItems.size());
+  const bool erase = call->request.head.method == "DELETE";
+  const auto found = items && erase ? nullptr : store_.find(call->owner(), id);
+  if (found == nullptr) {
+    return respond(call, ApiError{"response_not_found",
+                                  "There is no stored response '" + id.substr(0, 200) +
+                                      "' (any more); --response-store is the size of the store."});
+  }
+  if (erase) {
+    store_.erase(call->owner(), id);
+    return respond(call, HttpResponse{200, protocol::deleted_response(id)});
+  }
+  respond(call,
+          HttpResponse{200, items ? protocol::input_items_response(found->input) : found->body});
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""`chimere quantize` and `chimere imatrix`: models keep their answers, budgets are kept, interrupted runs continue, failures are sentences.
+
+  quantize_test.py CHIMERE NANO [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CHIMERE, NANO = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
+FOLDER = tempfile.TemporaryDirectory()
+HOME = pathlib.Path(FOLDER.name)
+TEXT = HOME / "text.txt"
+TEXT.write_text("The command ls lists the files of a folder. The command cp copies files, and mv moves them. " * 30)
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")} | {"HOME": str(HOME)}
+
+
+def chimere(*args, **kwargs):
+    return subprocess.run([CHIMERE, *map(str, args)], capture_output=True, text=True, check=False, env=environment(), timeout=150, cwd=HOME,
+                          **kwargs)
+
+
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+
+class Quantize(unittest.TestCase):
+    def setUp(self):
+        self.out = HOME / (self.id().rsplit(".", 1)[1] + ".gguf")
+
+    def done(self, *args):
+        run = chimere(*args, "--json")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return json.loads(run.stdout)
+
+    def refused(self, *args, says, code=1, **kwargs):
+        run = chimere(*args, **kwargs)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        self.assertIn(says, run.stderr)
+        self.assertFalse(self.out.exists())
+
+    def divergence(self, model):
+        return self.done("eval", "divergence", "-m", model, "--base", NANO, "-f", TEXT, "--ctx", 256, "-q")["kld"]
+
+    def test_more_bits_diverge_less(self):
+        kl = []
+        for kind in ("q8_0", "q4_K", "q3_K"):
+            report = self.done("quantize", NANO, "-o", self.out, "--type", kind)
+            self.assertEqual(report["file_bytes"], self.out.stat().st_size)
+            kl.append(self.divergence(self.out))
+        self.assertLess(kl[0], 0.002)
+        self.assertEqual(kl, sorted(kl))
+        said = self.done("inspect", self.out)["metadata"]
+        self.assertEqual(said["chimere.quantize.settings"], "--type q3_K")
+
+    def test_a_budget_is_kept_and_measured_importance_helps(self):
+        matrix = HOME / "imatrix.gguf"
+        report = self.done("imatrix", NANO, "-f", TEXT, "-o", matrix, "--window", 256)
+        self.assertGreater(report["tensors"], 20)
+        size = 2_000_000
+        report = self.done("quantize", NANO, "-o", self.out, "--size", size, "--imatrix", matrix)
+        self.assertLessEqual(report["file_bytes"], size)
+        self.assertGreater(report["file_bytes"], 0.985 * size)
+        self.assertGreater(len({t["type"] for t in report["tensors"]}), 3)
+        size = 2_344_320
+        report = self.done("quantize", NANO, "-o", HOME / "data_free.gguf", "--size", size, "--data-free")
+        self.assertLessEqual(report["file_bytes"], size)
+        answer = chimere("run", "-m", self.out, "-p", "ls", "-n", 4, "--temp", 0, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        other = HOME / "fits.gguf"
+        report = self.done("quantize", NANO, "-o", other, "--fits", "64MB, 1k context", "--data-free")
+        self.assertLess(report["file_bytes"], 64_000_000)
+
+    def test_impossible_budgets(self):
+        self.refused("quantize", NANO, "-o", self.out, "--size", "0.1MB", "--data-free", says="allow more bytes")
+        self.refused("quantize", NANO, "-o", self.out, "--bpw", "2", "--floor", "embedding=q8_0", "--data-free",
+                     says="smallest formats")
+        self.refused("quantize", NANO, "-o", self.out, "--fits", "1MB, 16k context", "--data-free", says="allow more memory")
+        self.refused("quantize", NANO, "-o", self.out, "--bpw", "3", says="--data-free")
+        self.refused("quantize", NANO, "-o", self.out, says="--bpw")
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--keep", "blk.99.*", says="matches no tensor")
+
+    def test_mistakes_in_flags(self):
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q9", says="not a format", code=2)
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--floor", "nose=q8_0", says="ROLE=TYPE", code=2)
+        self.refused("quantize", NANO, "-o", self.out, "--fits", "much", "--data-free", says="16GB, 64k context", code=2)
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--imatrix", NANO, says="no importance matrix")
+
+    def test_killed_runs_continue(self):
+        mini = self.out.with_suffix(".whole.gguf")
+        self.done("quantize", NANO, "-o", mini, "--type", "iq2_s")
+        partial = pathlib.Path(str(self.out) + ".partial")
+        for number in range(3):
+            run = subprocess.Popen([CHIMERE, "quantize", NANO, "-o", self.out, "--type", "iq2_s", "-t", str(number % 2 + 1)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(), cwd=HOME)
+            while run.poll() is None and not (partial.exists() and partial.stat().st_size > 300_000):
+                time.sleep(0.001)
+            run.send_signal(signal.SIGINT if number == 0 else signal.SIGKILL)
+            run.wait()
+        self.done("quantize", NANO, "-o", self.out, "--type", "iq2_s")
+        self.assertEqual(self.out.read_bytes(), mini.read_bytes())
+        self.assertEqual([p.name for p in HOME.glob(self.out.name + ".*")], [])
+
+    def test_a_full_disk_leaves_no_file(self):
+        run = chimere("quantize", NANO, "-o", self.out, "--type", "q8_0", preexec_fn=limit_files)
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn("cannot be written", run.stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_damaged_models_are_refused(self):
+        damaged = HOME / "damaged.gguf"
+        damaged.write_bytes(NANO.read_bytes()[:-1000])
+        self.refused("quantize", damaged, "-o", self.out, "--type", "q4_K", says="incomplete")
+        self.refused("quantize", NANO, "-o", NANO, "--type", "q4_K", says="would replace")
+        self.refused("imatrix", NANO, "-f", TEXT, "-o", self.out, "--window", 8192, says="longer text")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""What the APIs of `chimere serve` have beside the published clients' tests: continued messages, cache scopes, memories,
+llama.cpp's routes, errors in each API's form, request ids, JSON logs and budgets of tokens.
+
+  apis_test.py CHIMERE MODEL WRITE_TINY_MODEL [unittest arguments]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from server import Server, environment, wait_for
+
+CHIMERE, MODEL, WRITE_TINY_MODEL = sys.argv[1:4]
+CHAT = "/v1/chat/completions"
+QUESTION = [{"role": "user", "content": "What does the command ls do?"}]
+GREEDY = {"messages": QUESTION, "temperature": 0, "max_tokens": 24, "reasoning_effort": "none"}
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def content(response):
+    return response["choices"][0]["message"]["content"]
+
+
+class Apis(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(CHIMERE, MODEL, "--log-format", "json", "--response-store", 1)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.close()
+        assert code == 0, (code, cls.server.log())
+
+    def chat(self, **fields):
+        return self.server.post(CHAT, {**GREEDY, **fields})
+
+    def test_requests_and_keys_of_an_admin(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = folder.name + "/keys"
+        add = lambda *args: json.loads(subprocess.run(
+            [CHIMERE, "keys", "add", *args, "--keys", path, "--json"], capture_output=True, check=True,
+            env=environment(folder.name)).stdout)["key"]
+        bearer = lambda key: {"Authorization": "Bearer " + key}
+        root, ann = bearer(add("root", "--scopes", "admin")), bearer(add("ann"))
+        server = Server(CHIMERE, MODEL, "--keys", path)
+        self.addCleanup(server.close)
+        for method, route, body in (("GET", "/v1/requests", None), ("GET", "/v1/keys", None), ("POST", "/v1/keys", {"name": "eve"}),
+                                    ("DELETE", "/v1/keys/root", None)):
+            self.assertEqual(server.call(method, route, body, ann)[0], 403, route)
+        # A request is listed while its stream is open, and not afterwards.
+        connection = server.connect()
+        connection.request("POST", CHAT, json.dumps({**GREEDY, "stream": True, "max_tokens": 4000, "ignore_eos": True}),
+                           {**ann, "X-Request-Id": "long-one"})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        response.readline()
+        listed, = server.get("/v1/requests", **root)["data"]
+        self.assertEqual((listed["id"], listed["key"], listed["route"]), ("long-one", "ann", CHAT))
+        self.assertGreater(listed["seconds"], 0)
+        self.assertGreater(listed["bytes"], 50)
+        connection.close()
+        wait_for(lambda: not server.get("/v1/requests", **root)["data"], "the end of the request")
+        # A key that is made works at once; one that is deleted does not.
+        made = server.post("/v1/keys", {"name": "bob", "scopes": ["inference"], "tokens_per_day": 1000}, 200, root)
+        bob = bearer(made["key"])
+        server.post(CHAT, {**GREEDY, "max_tokens": 1}, 200, bob)
+        keys = {k["name"]: k for k in server.get("/v1/keys", **root)["data"]}
+        self.assertEqual(sorted(keys), ["ann", "bob", "root"])
+        self.assertEqual((keys["bob"]["scopes"], keys["bob"]["tokens_per_day"]), (["inference"], 1000))
+        self.assertGreater(keys["bob"]["tokens_today"], 1)
+        self.assertNotIn(made["key"], pathlib.Path(path).read_text())
+        for body, code in (({"name": "bob"}, "invalid_value"), ({"name": "a b"}, "invalid_value"), ({}, "missing_field"),
+                           ({"name": "eve", "scopes": ["nothing"]}, "invalid_value"), ({"name": "eve", "parallel": -1}, "invalid_value")):
+            self.assertEqual(server.error("/v1/keys", body, 400, root)["code"], code, body)
+        self.assertEqual(server.call("DELETE", "/v1/keys/bob", headers=root)[0], 200)
+        self.assertEqual(server.error(CHAT, GREEDY, 401, bob)["code"], "invalid_api_key")
+        self.assertEqual(server.call("DELETE", "/v1/keys/bob", headers=root)[0], 404)
+        self.assertEqual(server.call("DELETE", "/v1/keys/root", headers=root)[0], 400)  # itself
+        self.assertEqual(self.server.call("GET", "/v1/keys")[0], 404)  # a server without keys
+        self.assertEqual(self.server.call("GET", "/v1/requests")[0], 200)
+
+    def test_tokens_that_came_from_drafts_are_marked(self):
+        # What the prompt has is looked up in it; the constraint makes the model say it.
+        words = "ls lists files and cp copies files and mv moves files and rm removes files "
+        server = Server(CHIMERE, MODEL, "--speculate", "ngram")
+        self.addCleanup(server.close)
+        answer = server.post(CHAT, {
+            "messages": [{"role": "user", "content": words * 4}], "temperature": 0, "logprobs": True,
+            "reasoning_effort": "none", "guided_regex": f"({words})" + "{3}"})
+        self.assertEqual(content(answer), words * 3)
+        marks = [t.get("from_draft", False) for t in answer["choices"][0]["logprobs"]["content"]]
+        self.assertEqual(sum(marks), answer["usage"]["completion_tokens_details"]["accepted_prediction_tokens"])
+        self.assertGreater(sum(marks), 0)
+        self.assertFalse(marks[0])  # the first token comes from the prompt
+
+    def test_a_message_of_the_assistant_is_continued(self):
+        whole = content(self.chat())
+        half = whole[:len(whole) // 2]
+        messages = [*QUESTION, {"role": "assistant", "content": half}]
+        template = self.server.post("/apply-template", {"messages": messages})["prompt"]
+        self.assertTrue(template.endswith(half), template)
+        plain = self.server.post("/apply-template", {"messages": QUESTION, "reasoning_effort": "none"})["prompt"]
+        self.assertEqual(template, plain + half)
+        continued = self.server.post("/v1/completions", {"prompt": template, "temperature": 0, "max_tokens": 12})
+        self.assertEqual(content(self.chat(messages=messages, max_tokens=12)), continued["choices"][0]["text"])
+        thought = [*QUESTION, {"role": "assistant", "content": half, "reasoning_content": "Easy."}]
+        text = self.server.post("/apply-template", {"messages": thought})["prompt"]
+        self.assertIn("<think>\nEasy.\n</think>", text)
+        for refused in ({"response_format": {"type": "json_object"}},):
+            self.server.error(CHAT, {**GREEDY, "messages": messages, **refused})
+
+    def test_fields_of_other_servers(self):
+        plain = self.chat()
+        self.assertEqual(content(self.chat(repetition_penalty=1, cache_prompt=False, think=False, reasoning_effort=None)),
+                         content(plain))
+        self.assertEqual(content(self.chat(repetition_penalty=1.3)), content(self.chat(repeat_penalty=1.3)))
+        long = self.chat(min_tokens=60, max_tokens=60, temperature=1, seed=4)
+        self.assertEqual(long["usage"]["completion_tokens"], 60)
+        self.assertEqual(long["choices"][0]["finish_reason"], "length")
+        self.server.error(CHAT, {**GREEDY, "min_tokens": 5, "response_format": {"type": "json_object"}})
+        self.server.error(CHAT, {**GREEDY, "think": True, "thinking_budget": 5, "reasoning_effort": None})
+
+    def test_scopes_of_the_prefix_cache(self):
+        prompt = [{"role": "user", "content": "What does the command cat do? " * 40}]
+
+        def cached(**scope):
+            return self.chat(messages=prompt, max_tokens=2, **scope)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+        self.assertEqual(cached(prompt_cache_key="a"), 0)
+        self.assertGreater(cached(prompt_cache_key="a"), 0)
+        self.assertEqual(cached(prompt_cache_key="b"), 0)
+        self.assertEqual(cached(), 0)
+        self.assertEqual(cached(user="c"), 0)
+        self.assertGreater(cached(user="c"), 0)
+        self.assertGreater(cached(prompt_cache_key="a", user="c"), 0)
+        self.assertEqual(cached(prompt_cache_key="a", cache_prompt=False), 0)
+
+    def test_requests_of_one_api_sent_to_another(self):
+        bodies = {
+            CHAT: GREEDY,
+            "/v1/messages": {"messages": QUESTION, "max_tokens": 4, "system": "x", "stop_sequences": ["a"]},
+            "/v1/responses": {"input": "x", "max_output_tokens": 4},
+            "/api/generate": {"prompt": "x", "options": {"num_predict": 4}, "stream": False},
+            "/infill": {"input_prefix": "a", "input_suffix": "b"},
+        }
+        for path in bodies:
+            for other, body in bodies.items():
+                if path == other or path == "/api/generate" or (path, other) == ("/v1/messages", CHAT):
+                    continue  # Ollama's and Anthropic's API ignore what they do not know
+                status, headers, answer = self.server.call("POST", path, body)
+                self.assertEqual(status, 400, (path, other))
+                if path == "/v1/messages":
+                    self.assertEqual((answer["type"], answer["error"]["type"]), ("error", "invalid_request_error"))
+                    self.assertEqual(headers["request-id"], headers["X-Request-Id"])
+                else:
+                    self.assertEqual(answer["error"]["type"], "invalid_request_error", (path, other))
+        for path, form in (("/v1/messages", dict), ("/api/chat", str), ("/v1/responses", dict)):
+            for half in (b"{", b"", b'{"messages": [', b"[]", b'{"model": "none"}'):
+                status, _, answer = self.server.call("POST", path, half)
+                self.assertIn(status, (400, 404), (path, half))
+                self.assertIsInstance(answer["error"], form)
+        self.assertEqual(self.server.call("DELETE", "/v1/messages")[1]["Allow"], "POST")
+
+    def test_a_store_that_overflows(self):
+        def create(**fields):
+            return self.server.post("/v1/responses", {"input": "a " * 4000, "max_output_tokens": 2, **fields})
+
+        first = create()
+        self.assertEqual(self.server.get("/v1/responses/" + first["id"])["id"], first["id"])
+        for _ in range(70):
+            last = create()
+        self.assertEqual(self.server.call("GET", "/v1/responses/" + first["id"])[0], 404)
+        self.assertEqual(self.server.get("/v1/responses/" + last["id"])["output"], last["output"])
+        error = self.server.error("/v1/responses", {"input": "b", "previous_response_id": first["id"]})
+        self.assertEqual((error["code"], error["param"]), ("previous_response_not_found", "previous_response_id"))
+
+    def test_routes_of_llama_cpp(self):
+        props = self.server.get("/props")
+        self.assertEqual(props["total_slots"], len(self.server.get("/slots")))
+        self.assertGreater(props["default_generation_settings"]["n_ctx"], 0)
+        self.assertIn("messages", props["chat_template"])
+        error = self.server.error("/infill", {"input_prefix": "def f(", "input_suffix": ")"})
+        self.assertEqual(error["code"], "unsupported_value")
+
+    def test_infill(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "fim.gguf"
+            subprocess.run([WRITE_TINY_MODEL, path, "fim"], check=True)
+            server = Server(CHIMERE, path, backend="cpu")
+            self.addCleanup(server.close)
+            prefix, suffix = "def f(", "):\n  return x"
+            request = {"input_prefix": prefix, "input_suffix": suffix, "temperature": 0, "n_predict": 8}
+            filled = server.post("/infill", request)
+            tokens = [server.post("/tokenize", {"content": t, "add_special": False})["tokens"] for t in (prefix, suffix)]
+            prompt = [257, *tokens[0], 258, *tokens[1], 259]
+            same = server.post("/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 8})
+            self.assertEqual(filled["content"], same["choices"][0]["text"])
+            self.assertEqual(same["usage"]["prompt_tokens"], len(prompt))
+            # Names of these tokens in the client's text are text.
+            named = server.post("/infill", {**request, "input_prefix": "<|fim_middle|>"})
+            self.assertGreater(named["tokens_evaluated"], 3 + len(tokens[1]) + 1)
+
+    def test_memories(self):
+        text = "The zebra keeps its green umbrella behind the seventh lighthouse of Atlantis."
+        path = "/v1/engram/notes"
+        self.server.post(path, {"texts": [{"text": text, "score": 0.9}], "source": "handbook"})
+        [entry] = self.server.get("/v1/engram")["data"]
+        self.assertEqual((entry["name"], entry["sources"]), ("notes", ["handbook"]))
+        self.assertEqual(self.server.get(path), entry)
+        found = self.server.post(path + "/search", {"text": "I know: its green umbrella behind the wall."})
+        self.assertTrue(any("umbrella behind the" in m["text"] for m in found["matches"]), found)
+        self.assertEqual(self.server.post(path + "/search", {"text": "Nothing of it."})["matches"], [])
+        first, *_ = self.server.post(path + "/predict", {"text": "The zebra keeps its green umbrella behind the seventh"})["predictions"]
+        self.assertTrue(" lighthouse".startswith(first["text"]), first)
+        self.assertGreater(first["probability"], 0.1)
+        self.assertEqual(self.server.post(path + "/decay", {})["name"], "notes")
+        self.assertEqual(self.server.call("DELETE", path)[0], 200)
+        self.assertEqual(self.server.call("DELETE", path)[0], 404)
+        self.assertEqual(self.server.get("/v1/engram")["data"], [])
+        self.assertEqual(self.server.error("/v1/engram/notes/search", {"text": "a"}, 404)["code"], "engram_not_found")
+
+    def test_request_ids_and_traces(self):
+        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "my-id.1", "traceparent": TRACE})[1]
+        self.assertEqual((headers["X-Request-Id"], headers["traceparent"]), ("my-id.1", TRACE))
+        lines = [json.loads(line) for line in self.server.log().splitlines()]
+        [line] = [line for line in lines if line.get("request_id") == "my-id.1"]
+        self.assertEqual((line["event"], line["status"], line["trace_id"]), ("request", 200, TRACE[3:35]))
+        self.assertGreater(line["prompt_tokens"], 0)
+        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "a b", "traceparent": "00-x"})[1]
+        self.assertRegex(headers["X-Request-Id"], "^req_[A-Za-z0-9]{24}$")
+        self.assertIsNone(headers["traceparent"])
+        self.assertRegex(self.server.call("GET", "/nothing")[1]["X-Request-Id"], "^req_")
+
+    def test_readiness_of_a_model(self):
+        self.assertEqual(self.server.get("/ready/" + self.server.model), {"status": "ready"})
+        self.assertEqual(self.server.call("GET", "/ready/none")[0], 404)
+
+
+class Budgets(unittest.TestCase):
+    def test_tokens_a_day(self):
+        with tempfile.TemporaryDirectory() as folder:
+            keys = pathlib.Path(folder) / "keys.json"
+            key = json.loads(subprocess.run([CHIMERE, "keys", "add", "ann", "--keys", keys, "--tokens-per-day", "20", "--json"],
+                                            env=environment(folder), capture_output=True, check=True).stdout)["key"]
+            server = Server(CHIMERE, MODEL, keys=keys)
+            try:
+                auth = {"Authorization": "Bearer " + key}
+                server.post(CHAT, {**GREEDY, "max_tokens": 30}, headers=auth)
+                status, headers, answer = server.call("POST", CHAT, GREEDY, auth)
+                self.assertEqual((status, answer["error"]["code"]), (429, "token_budget_exceeded"))
+                self.assertLessEqual(int(headers["Retry-After"]), 86400)
+                status, _, answer = server.call("POST", "/v1/messages", {"messages": QUESTION, "max_tokens": 4}, {"x-api-key": key})
+                self.assertEqual((status, answer["error"]["type"]), (429, "rate_limit_error"))
+            finally:
+                server.close()
+
+    def test_unknown_fields(self):
+        server = Server(CHIMERE, MODEL, unknown_fields="ignore")
+        try:
+            _, headers, answer = server.call("POST", CHAT, {**GREEDY, "unheard_of": 1})
+            self.assertIn("unheard_of", headers["X-Chimere-Warning"])
+            self.assertEqual(answer["warnings"][0]["param"], "unheard_of")
+        finally:
+            server.close()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

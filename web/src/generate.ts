@@ -1,0 +1,256 @@
+// Generations: from the messages of a branch to the next one.
+import {batch} from '@preact/signals';
+import {events, Refused, request} from './api';
+import {t} from './i18n';
+import {Saver} from './saver';
+import {announcement, change, choices, connected, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
+import type {Choices, Message, TokenInfo, Usage} from './types';
+
+const MAX_STORED_TOKENS = 2000;  // of log-probabilities kept with a message
+
+type Json = Record<string, any>;
+
+/// A message as the API takes it.
+function toApi(m: Message): Json {
+  if (m.role === 'tool') return {role: 'tool', content: m.content, tool_call_id: m.data.toolCallId};
+  const calls = m.data.toolCalls?.map((c) => ({
+    id: c.id, type: 'function', function: {name: c.name, arguments: c.arguments},
+  }));
+  return {
+    role: m.role, content: m.content,
+    ...(m.role === 'assistant' && m.reasoning && {reasoning_content: m.reasoning}),
+    ...(calls?.length && {tool_calls: calls}),
+  };
+}
+
+/// The body of a request. Throws a SyntaxError if a text that must be JSON is not.
+export function requestBody(messages: Json[], c: Choices): Json {
+  const system = c.system?.trim();
+  const body: Json = {
+    messages: system ? [{role: 'system', content: system}, ...messages] : messages,
+    stream: true, stream_options: {include_usage: true}, ...c.options,
+  };
+  if (c.model) body.model = c.model;
+  if (c.maxTokens) body.max_tokens = c.maxTokens;
+  if (c.reasoning) {
+    if (/^\d+$/.test(c.reasoning)) body.thinking_budget = Number(c.reasoning);
+    else body.reasoning_effort = c.reasoning;
+  }
+  if (c.schema?.trim()) {
+    body.response_format = {type: 'json_schema', json_schema: {name: 'answer', schema: JSON.parse(c.schema)}};
+  }
+  if (c.tools?.trim()) body.tools = JSON.parse(c.tools);
+  if (c.memories?.length) body.engram = c.memories;
+  if (isOrchestrated(c.model)) {
+    const odo = {...(c.collections?.length && {collections: c.collections}), ...(c.mode && {mode: c.mode})};
+    if (Object.keys(odo).length) body.odo = odo;
+  }
+  if (c.logprobs) Object.assign(body, {logprobs: true, top_logprobs: 8});
+  return body;
+}
+
+/// What the orchestrator says beside the answer.
+function readOrchestration(odo: Json, data: Message['data']) {
+  if (odo.step) {
+    const {name, seconds, ...details} = odo.step;
+    (data.steps ??= []).push({name, seconds, details});
+  }
+  if (odo.sources) data.sources = odo.sources;
+  if (odo.passages) data.verdict = odo.passages;
+  if (odo.mode) data.mode = odo.mode;
+}
+
+function usageOf(u: Json): Usage {
+  const details = u.completion_tokens_details ?? {};
+  return {
+    prompt: u.prompt_tokens, cached: u.prompt_tokens_details?.cached_tokens ?? 0, completion: u.completion_tokens,
+    reasoning: details.reasoning_tokens ?? 0, draftsAccepted: details.accepted_prediction_tokens ?? 0,
+    draftsRejected: details.rejected_prediction_tokens ?? 0,
+  };
+}
+
+/// Streams an answer into `message`; calls `changed` after each event.
+export async function stream(body: Json, message: Message, signal: AbortSignal, changed: () => void) {
+  const began = performance.now();
+  const data = message.data;
+  const tokens: TokenInfo[] = [];
+  try {
+    const response = await request('v1/chat/completions', {json: body, signal});
+    for await (const event of events(response.body!)) {
+      if (event.error) throw new Error(event.error.message);
+      if (event.model) data.model = event.model;
+      if (event.odo) readOrchestration(event.odo, data);
+      if (event.usage) data.usage = usageOf(event.usage);
+      for (const {delta, finish_reason, logprobs} of event.choices ?? []) {
+        if (data.firstMs === undefined && (delta.content || delta.reasoning_content || delta.tool_calls)) {
+          data.firstMs = performance.now() - began;
+        }
+        if (delta.reasoning_content) message.reasoning += delta.reasoning_content;
+        if (delta.content) {
+          if (message.reasoning && data.reasoningMs === undefined) data.reasoningMs = performance.now() - began;
+          message.content += delta.content;
+        }
+        for (const call of delta.tool_calls ?? []) {
+          const calls = (data.toolCalls ??= []);
+          const entry = (calls[call.index ?? calls.length] ??= {id: '', name: '', arguments: ''});
+          if (call.id) entry.id = call.id;
+          if (call.function?.name) entry.name += call.function.name;
+          if (call.function?.arguments) entry.arguments += call.function.arguments;
+        }
+        for (const token of logprobs?.content ?? []) {
+          tokens.push({
+            text: token.token, logprob: token.logprob,
+            top: (token.top_logprobs ?? []).map((a: Json) => [a.token, a.logprob] as [string, number]),
+            ...(token.from_draft && {drafted: true}),
+          });
+        }
+        if (finish_reason) data.finish = finish_reason;
+      }
+      changed();
+    }
+    if (message.reasoning && data.reasoningMs === undefined) data.reasoningMs = performance.now() - began;
+  } catch (error) {
+    if ((error as Error).name === 'AbortError') {
+      data.finish = 'stopped';
+    } else {
+      data.error = (error as Error).message;
+      if (error instanceof Refused && error.status === 404) void refreshModels();
+    }
+  }
+  data.totalMs = performance.now() - began;
+  if (tokens.length && tokens.length <= MAX_STORED_TOKENS) data.tokens = [...(data.tokens ?? []), ...tokens];
+  message.complete = true;
+}
+
+function titleOf(text: string): string {
+  const line = text.trim().split('\n')[0]!.replace(/^[#>*`\s]+/, '');
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+}
+
+function newMessage(role: Message['role'], parent: string, content = ''): Message {
+  return {id: newId(), parent, role, content, reasoning: '', created: Date.now(), complete: true, data: {}};
+}
+
+/// Generates into `answer`, which is the last message of the branch that is shown.
+async function generate(conversation: Conversation, answer: Message, continues: boolean) {
+  const controller = new AbortController();
+  answer.complete = false;
+  conversation.running.value = controller;
+  const before = conversation.tree.path(answer.parent).filter(inContext);
+  const saver = new Saver(conversation.storage, conversation.info.id, answer);
+  let close = () => {};
+  try {
+    const body = requestBody([...before, ...(continues ? [answer] : [])].map(toApi), choices.value);
+    if (continues) delete body.response_format;
+    saver.begin();
+    close = () => saver.flush();
+    addEventListener('pagehide', close);
+    await stream(body, answer, controller.signal, () => { ++conversation.progress.value; });
+  } catch (error) {  // a schema or tools that are no JSON
+    answer.data.error = (error as Error).message;
+    answer.complete = true;
+  }
+  removeEventListener('pagehide', close);
+  batch(() => {
+    conversation.running.value = null;
+    ++conversation.progress.value;
+    conversation.changed();
+    announcement.value = answer.data.error ?? t('The answer is complete.');
+  });
+  await saver.end();
+  if (models.value.some((m) => m.state !== 'ready')) void refreshModels();
+}
+
+/// Turns that failed, or were stopped before the answer began, are shown but not part of the context.
+export function inContext(m: Message): boolean {
+  return m.role !== 'assistant' || m.content !== '' || Boolean(m.data.toolCalls?.length);
+}
+
+async function add(conversation: Conversation, message: Message) {
+  conversation.tree.add(message);
+  conversation.info.leaf = message.id;
+  batch(() => {
+    conversation.leaf.value = message.id;
+    conversation.changed();
+  });
+}
+
+async function answerTo(conversation: Conversation, parent: string) {
+  const answer = newMessage('assistant', parent);
+  await add(conversation, answer);
+  void change(conversation.info, {leaf: answer.id, data: conversation.info.data});
+  await generate(conversation, answer, false);
+}
+
+/// A new message of the user at the end of the branch, and the answer to it.
+export async function send(conversation: Conversation, text: string) {
+  if (conversation.running.value) return;
+  await connected();  // where it will be kept depends on the server
+  const path = conversation.path();
+  const last = path.at(-1);
+  // A question without an answer stays on its branch: the next message follows what was before it.
+  const parent = last && last.role === 'assistant' && !inContext(last) ? (path.at(-3)?.id ?? '') : last?.id ?? '';
+  await sendAfter(conversation, parent, text);
+}
+
+async function sendAfter(conversation: Conversation, parent: string, text: string, role: Message['role'] = 'user',
+                         callId?: string) {
+  const message = newMessage(role, parent, text);
+  if (callId) message.data.toolCallId = callId;
+  if (!conversation.info.title) conversation.info.title = titleOf(text);
+  await add(conversation, message);
+  await store(conversation);
+  void conversation.storage.putMessages(conversation.info.id, [message]).catch(() => {});
+  await answerTo(conversation, message.id);
+}
+
+/// Another branch beside a message of the user.
+export async function edit(conversation: Conversation, message: Message, text: string) {
+  if (conversation.running.value) return;
+  await sendAfter(conversation, message.parent, text);
+}
+
+export async function regenerate(conversation: Conversation, message: Message) {
+  if (conversation.running.value) return;
+  await answerTo(conversation, message.parent);
+}
+
+/// Continues an answer that was stopped, or cut off at a limit.
+export async function continueAnswer(conversation: Conversation, message: Message) {
+  if (conversation.running.value) return;
+  delete message.data.error;
+  await generate(conversation, message, true);
+}
+
+/// The result of a tool's call; the answer follows when every call has one.
+export async function giveToolResult(conversation: Conversation, message: Message, callId: string, text: string) {
+  const given = conversation.path().filter((m) => m.role === 'tool').map((m) => m.data.toolCallId);
+  const calls = message.data.toolCalls ?? [];
+  const missing = calls.filter((c) => c.id !== callId && !given.includes(c.id));
+  const result = newMessage('tool', conversation.leaf.value, text);
+  result.data.toolCallId = callId;
+  await add(conversation, result);
+  void conversation.storage.putMessages(conversation.info.id, [result]).catch(() => {});
+  if (!missing.length) await answerTo(conversation, result.id);
+}
+
+export function showBranch(conversation: Conversation, id: string) {
+  const leaf = conversation.tree.newestLeaf(id);
+  conversation.info.leaf = leaf;
+  conversation.leaf.value = leaf;
+  void change(conversation.info, {leaf});
+}
+
+export async function removeMessage(conversation: Conversation, message: Message) {
+  if (conversation.running.value) return;
+  conversation.tree.remove(message.id);
+  const sibling = conversation.tree.siblings(message).at(-1);
+  const leaf = sibling ? conversation.tree.newestLeaf(sibling) : message.parent;
+  conversation.info.leaf = leaf;
+  batch(() => {
+    conversation.leaf.value = leaf;
+    conversation.changed();
+  });
+  void change(conversation.info, {leaf});
+  await conversation.storage.removeMessage(conversation.info.id, message.id).catch(() => {});
+}
