@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "base/fresh_seed.h"
 #include "constraints/constraint_cache.h"
 #include "constraints/forced_tokens.h"
 #include "constraints/testing.h"
@@ -129,7 +130,7 @@ std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
 
 // A token is allowed exactly when its bytes can be read one by one.
 TEST(Constraint, MasksAllowWhatCanBeRead) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const TestTokenizer tokenizer = random_tokenizer(random);
   const auto trie = TokenTrie::create(tokenizer, tokenizer.n_tokens() + 5);
   const auto all = specs(tokenizer);
@@ -287,7 +288,7 @@ TEST(Constraint, RequiresCalls) {
 }
 
 TEST(Constraint, SharesMasksBetweenThreads) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const TestTokenizer tokenizer = random_tokenizer(random);
   const auto trie = TokenTrie::create(tokenizer);
   ConstraintSpec spec;

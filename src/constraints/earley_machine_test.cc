@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "base/fresh_seed.h"
 #include "constraints/gbnf.h"
 #include "constraints/text_machine.h"
 
@@ -158,7 +159,7 @@ Grammar random_grammar(std::mt19937& random) {
 }
 
 TEST(EarleyMachine, ReadsTheTextsOfRandomGrammars) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   constexpr size_t kLongest = 6;
   int with_texts = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -198,7 +199,7 @@ TEST(EarleyMachine, ReadsTheTextsOfRandomGrammars) {
 }
 
 TEST(EarleyMachine, LeadsNowhereIntoADeadEnd) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   for (int round = 0; round < 300; ++round) {
     const Grammar grammar = random_grammar(random);
     auto productions = make_productions(grammar, text_until_factory());

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::constraints {
 namespace {
 
@@ -173,7 +175,7 @@ NumberSet random_set(std::mt19937& random) {
 }
 
 TEST(NumberMachine, AgreesWithExactArithmetic) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);

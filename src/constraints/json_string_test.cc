@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "constraints/regex_machine.h"
 #include "text/utf8.h"
 
@@ -87,7 +88,7 @@ constexpr const char* kPatterns[] = {
 };
 
 TEST(JsonString, AgreesWithParserAndMatcher) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -138,7 +139,7 @@ bool ends(Machine& machine, State state) {
 }
 
 TEST(JsonString, NoStateIsADeadEnd) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::constraints {
 namespace {
 
@@ -58,7 +60,7 @@ Both random_set(std::mt19937& random, int depth) {
 }
 
 TEST(LengthSet, AgreesWithSetsOfIntegers) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);

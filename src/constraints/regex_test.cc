@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "constraints/regex_machine.h"
 #include "text/utf8.h"
 
@@ -98,7 +99,7 @@ class PatternMaker {
 };
 
 TEST(Regex, AgreesWithStdRegexOnRandomPatterns) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -307,7 +308,7 @@ Both random_language(RegexArena& arena, std::mt19937& random, int depth) {
 }
 
 TEST(Regex, OperationsAgreeWithSetsOfTexts) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   const auto seed = random();
   random.seed(seed);
   SCOPED_TRACE(testing::Message() << "seed " << seed);
