@@ -1,6 +1,7 @@
 # `make run` is all a new user needs: it builds and answers a prompt, and installs nothing without asking.
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
 # TIMEOUT_FACTOR=N: what the tests' limits for hangs are multiplied by (5)
+# TEST_SEED=N: the seed of the tests' random inputs (1; `make nightly` draws one)
 # CPU_ISAS=all: a program that is fast on other processors than this machine's too (native: compiles sooner)
 
 BUILD := build
@@ -9,10 +10,11 @@ JOBS ?= $(shell nproc)
 CPU_ISAS ?= native
 FUZZ_SECONDS ?= 60
 TIMEOUT_FACTOR ?= 5
+TEST_SEED ?= 1
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
-export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
+export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR TEST_SEED
 
-.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests train-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -57,12 +59,12 @@ check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 tests-all:
-	@scripts/setup run serve odo sandbox test tools peers browser train
+	@scripts/setup run serve odo sandbox test tools peers browser
 	@scripts/install-npm web tests/peer tests/studio tests/clients
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
-test: tests-all  ## fast and full tests, format, clang-tidy of what changed, layering, llama.cpp, the page in a browser, the trainer
+test: tests-all  ## fast and full tests, format, layering, llama.cpp, the page in a browser
 	@ctest --test-dir $(BUILD)/tests -LE nightly -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
@@ -89,6 +91,12 @@ nightly:  ## what takes hours, each step recorded in docs/nightly.md (scripts/ni
 nightly-tests: tests-all  ## the tests that are in no other target: more schedules, more kills
 	@ctest --test-dir $(BUILD)/tests -L nightly -j $(JOBS) --output-on-failure --no-tests=error
 
+train-tests:  ## the trainers' tests (libtorch)
+	@scripts/setup run test train
+	@cmake --preset train-tests $(LIMITS) >/dev/null
+	@cmake --build $(BUILD)/train-tests -j $(JOBS) --target chimere-train chimere-vocabulary chimere-companion trainer_test companion_test
+	@ctest --test-dir $(BUILD)/train-tests -R '^(trainer|companion)_test$$' -j $(JOBS) --output-on-failure --no-tests=error
+
 slow-disk:  ## the tests of `make test` on one core, with every open for writing, truncate, fsync and rename delayed by 2 ms
 	@$(MAKE) --no-print-directory tests-all TIMEOUT_FACTOR=$$((4 * $(TIMEOUT_FACTOR)))
 	@scripts/slow-disk $(BUILD)/tests -LE nightly
@@ -106,10 +114,10 @@ arm-check:  ## kernels, random schedules and the shipped model on 64-bit ARM, in
 	@cmake --build $(BUILD)/tests -j $(JOBS) --target chimere
 	@scripts/check-arm $(BUILD)/tests/chimere
 
-tidy:  ## clang-tidy over the whole tree; if it is clean, the record that `make test` compares with is written: commit it
-	@scripts/setup run test tools
-	@cmake --preset tests $(LIMITS) >/dev/null
-	@scripts/check-tidy $(BUILD)/tests --all
+tidy:  ## clang-tidy over the whole tree
+	@scripts/setup run serve odo test tools
+	@cmake --preset tidy >/dev/null
+	@scripts/check-tidy $(BUILD)/tidy --all
 
 format:  ## rewrite the sources with clang-format
 	@scripts/setup tools

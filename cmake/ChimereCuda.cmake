@@ -79,9 +79,9 @@ function(chimere_cuda_image image source)
   # -fmad=false: docs/numerics.md, rule 1. --expt-relaxed-constexpr: constexpr functions run in device code too.
   add_custom_command(OUTPUT ${image}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-    COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
+    COMMAND ${CHIMERE_CCACHE} ${CHIMERE_NVCC} -c -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
             -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
-            -Werror all-warnings ${ARG_CODES} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+            -Werror=all-warnings ${ARG_CODES} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
     DEPENDS ${source}
     DEPFILE ${image}.d
     COMMENT "Device code ${name}"
@@ -135,6 +135,6 @@ function(chimere_cuda_modules target)
   set(CHIMERE_CUDA_INCBINS "${incbins}")
   set(CHIMERE_CUDA_ROWS "${rows}")
   configure_file(${CMAKE_SOURCE_DIR}/cmake/cuda_modules.cc.in ${folder}/modules.cc @ONLY)
-  set_source_files_properties(${folder}/modules.cc PROPERTIES OBJECT_DEPENDS "${images}" SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${folder}/modules.cc PROPERTIES OBJECT_DEPENDS "${images}")
   target_sources(${target} PRIVATE ${folder}/modules.cc)
 endfunction()

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/fresh_seed.h"
 #include "delta_rule.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
@@ -24,7 +25,7 @@ using torch::Tensor;
 class Training : public testing::Test {
  protected:
   void SetUp() override {
-    seed_ = std::random_device{}();
+    seed_ = chimere::fresh_seed();
     std::cout << "seed " << seed_ << "\n";
     torch::manual_seed(seed_);
     folder_ =

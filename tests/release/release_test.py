@@ -47,7 +47,7 @@ def main():
         serve = setting == "none" and with_server
         output(cmake, "--preset", "release", "-S", sources, "-B", build, f"-DCHIMERE_CPU_ISAS={setting}",
                f"-DCHIMERE_SERVE={'on' if serve else 'off'}", "-DCHIMERE_CUDA=off",
-               "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
+               "-DCHIMERE_UNITY=0")
         output(cmake, "--build", build, "--target", "chimere")
         compiled, here, text = isas(BUILT)
         print(f"{setting}: {compiled}, in use {here}")

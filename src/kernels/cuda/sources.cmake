@@ -37,7 +37,7 @@ set(CUDA_WARPGROUP_MODULES
   cuda/linear_prefill.cu
   cuda/moe_prefill.cu)
 
-target_sources(chimere_kernels PRIVATE
+chimere_unity(cuda_sources kernels_cuda
   cuda/attention.cc
   cuda/choose_token.cc
   cuda/cuda_ops.cc
@@ -49,13 +49,9 @@ target_sources(chimere_kernels PRIVATE
   cuda/embed_tokens.cc
   cuda/log_sum_exp.cc
   cuda/low_rank.cc
-  cuda/gdn.cc
   cuda/half_rows.cc
   cuda/host_experts.cc
   cuda/linear_prefill.cc
-  cuda/linear_decode.cc
-  cuda/moe_prefill.cc
-  cuda/moe_decode.cc
   cuda/norm.cc
   cuda/pack_weights.cc
   cuda/page_tables.cc
@@ -63,14 +59,12 @@ target_sources(chimere_kernels PRIVATE
   cuda/scratch.cc
   cuda/sequence_attention.cc
   cuda/state_space.cc
-  cuda/step_arrays.cc
   cuda/step_outputs.cc
   cuda/cuda_graph_cache.cc
-  cuda/top_logits.cc
-  cuda/weight_store.cc)
-# Kept out of unity builds, because their names clash with those of other files (chimere_module(), ALONE).
-set_source_files_properties(cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/step_arrays.cc cuda/weight_store.cc
-  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  cuda/top_logits.cc)
+# The names of the others clash (chimere_module(), ALONE).
+target_sources(chimere_kernels PRIVATE ${cuda_sources}
+  cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/step_arrays.cc cuda/weight_store.cc)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
 
 if(NOT CHIMERE_TESTS)
