@@ -65,7 +65,8 @@ tests-all:
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
 test: tests-all  ## fast and full tests, format, layering, llama.cpp, the page in a browser
-	@ctest --test-dir $(BUILD)/tests -LE nightly -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error --stop-on-failure
+	@ctest --test-dir $(BUILD)/tests -LE 'fast|nightly' -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@scripts/setup run test
