@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the repository itself: file sizes and their sum, no machine paths, lines of documents that wrap at 100 columns,
-and documented commands that exist.
+documented commands that exist, and architectures that are documented.
 
   repository_test.py ROOT [PROGRAM]
 
@@ -57,6 +57,8 @@ def self_test():
                          (f"text\n\n    {long}\n    {long}\n", []), (f"- item\n    {long}", [2])]:
         found = [number for number, _ in long_lines(text)]
         assert found == faults, (text, found)
+    assert undocumented('row("a", a) row("a-b", f)', "`a-b`") == ["a"]
+    assert undocumented("", "`a`")
 
 
 def shell_lines(text):
@@ -64,6 +66,12 @@ def shell_lines(text):
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M):
         for line in block.replace("\\\n", " ").splitlines():
             yield line.strip().removeprefix("$ ")
+
+
+def undocumented(registry, text):
+    """Names of the rows of src/model/arch/registry.h that the document does not have in backquotes."""
+    names = re.findall(r'\brow\("([^"]+)"', registry)
+    return [name for name in names if f"`{name}`" not in text] if names else ["(no row found in the registry)"]
 
 
 def main():
@@ -104,6 +112,9 @@ def main():
                 commands += 1
                 if program and not re.search(rf"^\s+{command}\b", help_text, re.M):
                     found.append(f"{relative}: `chimere {command}` does not exist")
+    registry = (root / "src/model/arch/registry.h").read_text()
+    for document in ("README.md", "docs/models-supported.md"):
+        found += [f"{document}: lacks the architecture `{name}`" for name in undocumented(registry, (root / document).read_text())]
     for line in found:
         print(line)
     print(f"repository: {len(files)} files of {total / 2**20:.1f} MiB, {checked} make targets and {commands} commands in the documents, "
