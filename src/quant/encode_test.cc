@@ -23,15 +23,15 @@ struct Format {
 // detects a search that stops working. MXFP4 can choose only among powers of two, so importance
 // changes little.
 constexpr Format kFormats[] = {
-    {DType::kQ8_0, 0.00512},  {DType::kQ4_0, 0.0845},   {DType::kQ4_1, 0.0735},
-    {DType::kQ5_0, 0.0418},   {DType::kQ5_1, 0.0355},   {DType::kQ4_K, 0.0725},
-    {DType::kQ5_K, 0.0358},   {DType::kQ6_K, 0.0172},   {DType::kIQ4_NL, 0.0758},
-    {DType::kIQ3_S, 0.1335},  {DType::kQ2_K, 0.269},    {DType::kQ3_K, 0.148},
-    {DType::kIQ3_XXS, 0.181}, {DType::kIQ4_XS, 0.0765}, {DType::kMXFP4, 0.1155, 1.0},
-    {DType::kIQ2_XXS, 0.34},  {DType::kIQ2_XS, 0.30},   {DType::kIQ2_S, 0.28},
-    {DType::kIQ1_S, 0.55},    {DType::kIQ1_M, 0.50},    {DType::kTQ1_0, 0.46},
-    {DType::kTQ2_0, 0.46},    {DType::kIQ2_K, 0.30},    {DType::kIQ3_K, 0.16},
-    {DType::kIQ4_K, 0.08},    {DType::kIQ5_K, 0.04},
+    {DType::kQ8_0, 0.00512},     {DType::kQ4_0, 0.0845},   {DType::kQ4_1, 0.0735},
+    {DType::kQ5_0, 0.0418},      {DType::kQ5_1, 0.0355},   {DType::kQ4_K, 0.0725},
+    {DType::kQ5_K, 0.0358},      {DType::kQ6_K, 0.0172},   {DType::kIQ4_NL, 0.0758},
+    {DType::kIQ3_S, 0.1335},     {DType::kQ2_K, 0.269},    {DType::kQ3_K, 0.148},
+    {DType::kIQ3_XXS, 0.181},    {DType::kIQ4_XS, 0.0765}, {DType::kMXFP4, 0.1155, 1.0},
+    {DType::kIQ2_XXS, 0.34},     {DType::kIQ2_XS, 0.30},   {DType::kIQ2_S, 0.28},
+    {DType::kIQ1_S, 0.55},       {DType::kIQ1_M, 0.50},    {DType::kTQ1_0, 0.46, 0.99},
+    {DType::kTQ2_0, 0.46, 0.99}, {DType::kIQ2_K, 0.30},    {DType::kIQ3_K, 0.16},
+    {DType::kIQ4_K, 0.08},       {DType::kIQ5_K, 0.04},
 };
 
 class Encode : public ::testing::Test {

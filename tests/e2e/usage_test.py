@@ -219,8 +219,8 @@ class Documents(Case):
     def test_the_examples_of_tables_run(self):
         lines = re.findall(r"^build/chimere (engram (?:build|query|inspect) .*)$", (SOURCES / "docs/engram.md").read_text(), re.M)
         self.assertEqual(len(lines), 3)
-        (HOME / "docs").mkdir()
-        for name in ("README.md", "docs/a.md"):
+        (HOME / "docs/experiments").mkdir(parents=True)
+        for name in ("README.md", "docs/experiments/a.md"):
             (HOME / name).write_text("The command ls lists files. The command cp copies them.\n")
         for line in lines:
             words = shlex.split(line, comments=True)
