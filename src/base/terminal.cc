@@ -33,6 +33,12 @@ void write_all(int descriptor, const char* bytes, size_t size) {
   }
 }
 
+/// A signal interrupts the wait for output (TCSADRAIN) and the mode is not set: it is tried again.
+void set_mode(const termios& mode, int when) {
+  while (tcsetattr(STDIN_FILENO, when, &mode) != 0 && errno == EINTR) {
+  }
+}
+
 /// Restores the terminal, then ends the process as the signal would have.
 void end_by_signal(int signal) {
   restore_terminal();
@@ -95,12 +101,12 @@ void TerminalMode::enter() const {
     mode.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IXON | ISTRIP | BRKINT);
   }
   // TCSADRAIN keeps what was typed ahead.
-  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &mode);
+  set_mode(mode, TCSADRAIN);
 }
 
 TerminalMode::~TerminalMode() {
   if (mode_is_known == 0) return;
-  (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &original_mode);
+  set_mode(original_mode, TCSADRAIN);
   (void)sigaction(SIGTERM, &previous_term, nullptr);
   (void)sigaction(SIGHUP, &previous_hangup, nullptr);
 }
@@ -115,7 +121,7 @@ void restore_terminal() {
   if (mode_is_known == 0) return;
   constexpr std::string_view kReset = "\x1b[0m\x1b[?25h\x1b[?2004l";
   write_all(STDERR_FILENO, kReset.data(), kReset.size());
-  (void)tcsetattr(STDIN_FILENO, TCSANOW, &original_mode);
+  set_mode(original_mode, TCSANOW);
 }
 
 TypedBytes read_typed(int milliseconds) {

@@ -49,6 +49,9 @@ class Session:
         self.screen, self.output, self.closed = Screen(columns, rows), "", False
         self.resize(columns, rows)
         self.original = termios.tcgetattr(slave)
+        # Else Ctrl-C discards the output that this test has not read yet.
+        self.original[3] |= termios.NOFLSH
+        termios.tcsetattr(slave, termios.TCSANOW, self.original)
         self.process = subprocess.Popen([CHIMERE, *map(str, args)], stdin=slave, stdout=slave, stderr=slave, env=environment(**extra),
                                         cwd=HOME, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.slave, self.decoder = slave, codecs.getincrementaldecoder("utf-8")("replace")
