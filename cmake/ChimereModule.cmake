@@ -100,14 +100,17 @@ function(chimere_unity result name)
   set(${result} ${kept} PARENT_SCOPE)
 endfunction()
 
-# chimere_module(NAME SOURCES a.cc ... [ALONE b.cc ...] DEPS module ... LIBRARIES target ...)
-# Makes the library chimere_NAME. DEPS are modules, by the dependency rules of docs/architecture.md. Several sources are
+# chimere_module(NAME [COLD] SOURCES a.cc ... [ALONE b.cc ...] DEPS module ... LIBRARIES target ...)
+# Makes the library chimere_NAME. COLD: more time goes into optimising it than its users would gain. DEPS are modules, by the dependency rules of docs/architecture.md. Several sources are
 # compiled at once; ALONE: those whose names would clash with others'.
 function(chimere_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
   chimere_unity(sources ${name} ${ARG_SOURCES})
   add_library(chimere_${name} STATIC ${sources} ${ARG_ALONE})
   target_include_directories(chimere_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  if(ARG_COLD)
+    target_compile_options(chimere_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND chimere_)
   target_link_libraries(chimere_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBRARIES})
 endfunction()

@@ -238,8 +238,8 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
 Status ChatSession::set_schema(std::string schema) {
   if (!schema.empty()) {
     constraints::ConstraintSpec spec{constraints::JsonSchemaSpec{schema}, std::nullopt};
-    CHIMERE_TRY(const auto compiled, compile(std::move(spec), model_->loaded,
-                                             protocol::ReasoningSplitter::Start::kContent));
+    CHIMERE_TRY(const auto compiled,
+                compile(std::move(spec), model_->loaded, text::ReasoningSplitter::Start::kContent));
   }
   schema_ = std::move(schema);
   return {};

@@ -28,7 +28,7 @@ Result<Conversation::Prompt> Conversation::render() const {
   CHIMERE_TRY(const text::RenderedChat rendered,
               template_.render(messages_, {}, {.reasoning = reasoning_}));
   return Prompt{text::encode_chat(*tokenizer_, rendered),
-                protocol::reasoning_start(template_.source(), rendered.text)};
+                text::reasoning_start(template_.source(), rendered.text)};
 }
 
 void Conversation::add_answer(std::string_view text) {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "protocol/reasoning_splitter.h"
 #include "runtime/loaded_model.h"
 #include "text/prompt_template.h"
+#include "text/reasoning_splitter.h"
 #include "text/tokenizer.h"
 
 namespace chimere::app {
@@ -28,7 +28,7 @@ class Conversation {
   /// The whole conversation, ready for the next generation.
   struct Prompt {
     std::vector<int32_t> tokens;
-    protocol::ReasoningSplitter::Start start;  ///< of the generation
+    text::ReasoningSplitter::Start start;  ///< of the generation
   };
   /// Adds a user message, whose text never becomes control tokens. Errors: those of the template;
   /// the message is not added then.

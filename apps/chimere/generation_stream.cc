@@ -6,8 +6,8 @@
 
 namespace chimere::app {
 
-GenerationStream::GenerationStream(const CommandLine& line,
-                                   protocol::ReasoningSplitter::Start start, Form form)
+GenerationStream::GenerationStream(const CommandLine& line, text::ReasoningSplitter::Start start,
+                                   Form form)
     : splitter_(start),
       show_answer_(!line.json),
       show_reasoning_(!line.json && !line.settings.get(settings::kQuiet)),
@@ -36,7 +36,7 @@ void GenerationStream::finish() {
   std::cout << '\n' << std::flush;
 }
 
-void GenerationStream::show(const protocol::ReasoningSplitter::Piece& piece) {
+void GenerationStream::show(const text::ReasoningSplitter::Piece& piece) {
   reasoning_ += piece.reasoning;
   answer_ += piece.content;
   if (show_reasoning_ && !piece.reasoning.empty()) {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "command.h"
-#include "protocol/reasoning_splitter.h"
 #include "terminal/markdown.h"
+#include "text/reasoning_splitter.h"
 
 namespace chimere::app {
 
@@ -18,7 +18,7 @@ namespace chimere::app {
 class GenerationStream {
  public:
   enum class Form { kMarkdown, kPlain };
-  GenerationStream(const CommandLine& line, protocol::ReasoningSplitter::Start start,
+  GenerationStream(const CommandLine& line, text::ReasoningSplitter::Start start,
                    Form form = Form::kMarkdown);
   GenerationStream(const GenerationStream&) = delete;
   GenerationStream& operator=(const GenerationStream&) = delete;
@@ -32,10 +32,10 @@ class GenerationStream {
   const std::string& reasoning() const { return reasoning_; }
 
  private:
-  void show(const protocol::ReasoningSplitter::Piece& piece);
+  void show(const text::ReasoningSplitter::Piece& piece);
   void end_reasoning();
 
-  protocol::ReasoningSplitter splitter_;
+  text::ReasoningSplitter splitter_;
   bool show_answer_;
   bool show_reasoning_;
   bool faint_;

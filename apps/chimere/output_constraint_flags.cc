@@ -54,8 +54,8 @@ Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
 
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    protocol::ReasoningSplitter::Start start) {
-  using Start = protocol::ReasoningSplitter::Start;
+    text::ReasoningSplitter::Start start) {
+  using Start = text::ReasoningSplitter::Start;
   if (!spec) return std::shared_ptr<constraints::Constraint>();
   if (start != Start::kContent) {
     spec->reasoning = runtime::reasoning_spec(*loaded.tokenizer, start == Start::kThinking);

@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "command.h"
 #include "constraints/constraint.h"
-#include "protocol/reasoning_splitter.h"
 #include "runtime/loaded_model.h"
+#include "text/reasoning_splitter.h"
 
 namespace chimere::app {
 
@@ -32,7 +32,7 @@ Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
 /// Errors: those of Constraint::compile().
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    protocol::ReasoningSplitter::Start start);
+    text::ReasoningSplitter::Start start);
 
 }  // namespace chimere::app
 

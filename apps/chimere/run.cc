@@ -105,7 +105,7 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
   request.adapters = loaded.adapters->defaults();
   request.stop = flags.stop;
-  auto start = protocol::ReasoningSplitter::Start::kContent;
+  auto start = text::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {

@@ -128,7 +128,7 @@ void GenerationJob::add_logprobs(Choice& choice, const engine::TokenEvent& event
   choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
 }
 
-protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
+protocol::Choice GenerationJob::part_of(Choice& choice, text::ReasoningSplitter::Piece piece,
                                         std::optional<text::ToolCallParser::End> end) const {
   using Kind = text::ToolEvent::Kind;
   protocol::Choice part;
@@ -256,7 +256,7 @@ void GenerationJob::add_token(size_t index, const engine::TokenEvent& event) {
   ++report_.usage.completion_tokens;
   add_logprobs(choice, event);
   const bool thinking = choice.splitter.thinking();
-  protocol::ReasoningSplitter::Piece piece = choice.splitter.push(event.text);
+  text::ReasoningSplitter::Piece piece = choice.splitter.push(event.text);
   // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
   emit(choice, part_of(choice, std::move(piece), std::nullopt), event.text.size(), "");
@@ -281,8 +281,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
   } else if (outcome.reason == engine::FinishReason::kError) {
     fail(protocol::from_engine(outcome.error));
   } else {
-    protocol::ReasoningSplitter::Piece piece = choice.splitter.push(outcome.text_tail);
-    const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
+    text::ReasoningSplitter::Piece piece = choice.splitter.push(outcome.text_tail);
+    const text::ReasoningSplitter::Piece last = choice.splitter.finish();
     piece.content += last.content;
     piece.reasoning += last.reasoning;
     const bool stopped = outcome.reason == engine::FinishReason::kStop;

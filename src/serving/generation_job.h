@@ -20,10 +20,10 @@
 #include "engine/service.h"
 #include "protocol/api_error.h"
 #include "protocol/generation_writer.h"
-#include "protocol/reasoning_splitter.h"
 #include "protocol/responses.h"
 #include "serving/response_stream.h"
 #include "serving/served_model.h"
+#include "text/reasoning_splitter.h"
 #include "text/tool_call_parser.h"
 #include "text/tool_format.h"
 
@@ -42,7 +42,7 @@ struct GenerationReport {
 struct GenerationSpec {
   struct Choice {
     engine::Request request;
-    protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
+    text::ReasoningSplitter::Start start = text::ReasoningSplitter::Start::kContent;
     std::string echo;         ///< text before the generation
     bool new_prompt = false;  ///< counted in the usage; further choices of a prompt are not
   };
@@ -83,9 +83,9 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    explicit Choice(protocol::ReasoningSplitter::Start start) : splitter(start) {}
+    explicit Choice(text::ReasoningSplitter::Start start) : splitter(start) {}
     engine::RequestId id = -1;
-    protocol::ReasoningSplitter splitter;
+    text::ReasoningSplitter splitter;
     std::optional<text::ToolCallParser> calls;
     protocol::Choice whole;  ///< the choice in a non-streamed response
     /// Tokens whose text is held back, with the offset in the raw text where it begins.
@@ -114,7 +114,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   /// Adds text that is certain; streams it.
   void emit(Choice& choice, protocol::Choice part, size_t raw_bytes, std::string finish_reason);
   /// The content and the calls in text that is not reasoning. `last`: the text has ended.
-  protocol::Choice part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
+  protocol::Choice part_of(Choice& choice, text::ReasoningSplitter::Piece piece,
                            std::optional<text::ToolCallParser::End> end) const;
   /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);

@@ -65,8 +65,8 @@ std::optional<constraints::ConstraintSpec> format_constraint(const protocol::Out
 
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     const ServedModel& model, const protocol::ChatRequest& request,
-    protocol::ReasoningSplitter::Start start) {
-  using Start = protocol::ReasoningSplitter::Start;
+    text::ReasoningSplitter::Start start) {
+  using Start = text::ReasoningSplitter::Start;
   using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;

@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "constraints/constraint.h"
-#include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
 #include "serving/served_model.h"
+#include "text/reasoning_splitter.h"
 
 namespace chimere::serving {
 
@@ -20,7 +20,7 @@ std::optional<constraints::ConstraintSpec> format_constraint(const protocol::Out
 /// together with a format that is not JSON), those of constraints::tool_calls_constraint().
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     const ServedModel& model, const protocol::ChatRequest& request,
-    protocol::ReasoningSplitter::Start start);
+    text::ReasoningSplitter::Start start);
 
 }  // namespace chimere::serving
 

@@ -26,9 +26,9 @@ text::ConversationMessage conversation_message(const protocol::ChatMessage& m) {
 
 /// The beginning of a message, after the header of the assistant's turn. A template that has opened
 /// the reasoning gets it closed.
-void append_continued(const protocol::ChatMessage& message,
-                      protocol::ReasoningSplitter::Start start, text::RenderedChat& out) {
-  using Start = protocol::ReasoningSplitter::Start;
+void append_continued(const protocol::ChatMessage& message, text::ReasoningSplitter::Start start,
+                      text::RenderedChat& out) {
+  using Start = text::ReasoningSplitter::Start;
   const auto trusted = [&](std::string_view text) {
     out.trusted.push_back({out.text.size(), out.text.size() + text.size()});
     out.text += text;
@@ -58,8 +58,8 @@ Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput
 
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input) {
   CHIMERE_TRY(text::RenderedChat rendered, render_chat(model, input));
-  using Start = protocol::ReasoningSplitter::Start;
-  Start start = protocol::reasoning_start(model.prompt_template->source(), rendered.text);
+  using Start = text::ReasoningSplitter::Start;
+  Start start = text::reasoning_start(model.prompt_template->source(), rendered.text);
   if (input.continued) {
     if (model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony) {
       return unsupported(

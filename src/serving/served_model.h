@@ -18,11 +18,11 @@
 #include "engine/request.h"
 #include "engine/reranker.h"
 #include "engine/service.h"
-#include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
 #include "protocol/responses.h"
 #include "text/chat_template.h"
 #include "text/prompt_template.h"
+#include "text/reasoning_splitter.h"
 #include "text/tokenizer.h"
 
 namespace chimere::serving {
@@ -113,7 +113,7 @@ struct ChatInput {
 struct ChatPrompt {
   std::string text;
   std::vector<int32_t> tokens;
-  protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
+  text::ReasoningSplitter::Start start = text::ReasoningSplitter::Start::kContent;
 };
 
 /// Renders messages and tools with the chat template. Errors: that of ServedModel::prompt_template,

@@ -10,9 +10,9 @@
 #include "base/settings.h"
 #include "fuzz.h"
 #include "protocol/generation_writer.h"
-#include "protocol/reasoning_splitter.h"
 #include "protocol/requests.h"
 #include "protocol/volatile_lines.h"
+#include "text/reasoning_splitter.h"
 
 namespace protocol = chimere::protocol;
 
@@ -158,11 +158,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const int32_t token : detokenize.tokens) require(token >= 0, "a token is negative");
   }
   // Reasoning and answer must not depend on how the text is split.
-  for (const auto start : {protocol::ReasoningSplitter::Start::kThinking,
-                           protocol::ReasoningSplitter::Start::kMayThink}) {
-    protocol::ReasoningSplitter whole(start);
-    protocol::ReasoningSplitter pieces(start);
-    protocol::ReasoningSplitter::Piece a = whole.push(body);
+  for (const auto start :
+       {text::ReasoningSplitter::Start::kThinking, text::ReasoningSplitter::Start::kMayThink}) {
+    text::ReasoningSplitter whole(start);
+    text::ReasoningSplitter pieces(start);
+    text::ReasoningSplitter::Piece a = whole.push(body);
     const auto rest = whole.finish();
     std::string reasoning;
     std::string content;

@@ -101,7 +101,7 @@ std::optional<ApiError> GeneratingEndpoint::prepare(const Call& call,
 
 std::optional<ApiError> GeneratingEndpoint::add_choices(
     const protocol::GenerationFields& fields, const Call& call, const char* param,
-    std::vector<int32_t> tokens, protocol::ReasoningSplitter::Start start, const std::string& echo,
+    std::vector<int32_t> tokens, text::ReasoningSplitter::Start start, const std::string& echo,
     GenerationSpec& spec, std::vector<protocol::Warning>& warnings) const {
   const ServedModel& model = model_of(call);
   const int64_t context = model.service.context();

@@ -49,7 +49,7 @@ class GeneratingEndpoint : public Endpoint {
   std::optional<protocol::ApiError> add_choices(const protocol::GenerationFields& fields,
                                                 const Call& call, const char* param,
                                                 std::vector<int32_t> tokens,
-                                                protocol::ReasoningSplitter::Start start,
+                                                text::ReasoningSplitter::Start start,
                                                 const std::string& echo, GenerationSpec& spec,
                                                 std::vector<protocol::Warning>& warnings) const;
   /// Restricts the generations. `param`: the field that asks for it.

@@ -71,7 +71,7 @@ void GenerationEndpoint::completion(const CallPtr& call) {
     std::string echo;
     if (request.echo) echo = text != nullptr ? *text : lossy(tokenizer.decode(tokens, true));
     error = add_choices(request, *call, "prompt", std::move(tokens),
-                        protocol::ReasoningSplitter::Start::kContent, echo, spec, warnings);
+                        text::ReasoningSplitter::Start::kContent, echo, spec, warnings);
     if (error) return respond(call, *error);
   }
   error = constrain(*call, format_constraint(request.format), request.format.field, spec);

@@ -156,7 +156,7 @@ void LlamaCppEndpoint::infill(const CallPtr& call) {
   GenerationSpec spec;
   std::vector<protocol::Warning> warnings;
   error = add_choices(request, *call, "input_prefix", std::move(prompt),
-                      protocol::ReasoningSplitter::Start::kContent, "", spec, warnings);
+                      text::ReasoningSplitter::Start::kContent, "", spec, warnings);
   if (error) return respond(call, *error);
   generate(call, request, std::move(spec), std::move(warnings),
            [&](const std::vector<protocol::Warning>& /*warnings*/) {

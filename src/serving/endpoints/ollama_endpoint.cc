@@ -63,7 +63,7 @@ void OllamaEndpoint::continue_raw(const CallPtr& call, const protocol::OllamaReq
   if (!error) {
     error = add_choices(request, *call, "prompt",
                         model_of(*call).tokenizer.encode_with_bos(request.prompt, true),
-                        protocol::ReasoningSplitter::Start::kContent, "", spec, warnings);
+                        text::ReasoningSplitter::Start::kContent, "", spec, warnings);
   }
   if (!error) {
     error = constrain(*call, format_constraint(request.format), request.format.field, spec);

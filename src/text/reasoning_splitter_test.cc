@@ -1,10 +1,10 @@
-#include "protocol/reasoning_splitter.h"
+#include "text/reasoning_splitter.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace chimere::protocol {
+namespace chimere::text {
 namespace {
 
 using Start = ReasoningSplitter::Start;
@@ -68,4 +68,4 @@ TEST(ReasoningSplitter, DetectsHowAGenerationStarts) {
 }
 
 }  // namespace
-}  // namespace chimere::protocol
+}  // namespace chimere::text

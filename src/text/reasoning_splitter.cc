@@ -1,9 +1,9 @@
-#include "protocol/reasoning_splitter.h"
+#include "text/reasoning_splitter.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace chimere::protocol {
+namespace chimere::text {
 namespace {
 
 constexpr std::string_view kOpen = "<think>";
@@ -83,4 +83,4 @@ ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_vi
   return without_trailing_space(prompt).ends_with(kOpen) ? Start::kThinking : Start::kMayThink;
 }
 
-}  // namespace chimere::protocol
+}  // namespace chimere::text

@@ -1,11 +1,11 @@
 // Separates a model's reasoning from its answer in a stream.
-#ifndef CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
-#define CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
+#ifndef CHIMERE_TEXT_REASONING_SPLITTER_H_
+#define CHIMERE_TEXT_REASONING_SPLITTER_H_
 
 #include <string>
 #include <string_view>
 
-namespace chimere::protocol {
+namespace chimere::text {
 
 /// Reasoning stands between <think> and </think> at the beginning of a generation; many templates
 /// write the opening tag into the prompt. White space around the reasoning and before the answer is
@@ -43,6 +43,6 @@ class ReasoningSplitter {
 /// The initial state for a rendered prompt; `source`: the source of the chat template.
 ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_view prompt);
 
-}  // namespace chimere::protocol
+}  // namespace chimere::text
 
-#endif  // CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
+#endif  // CHIMERE_TEXT_REASONING_SPLITTER_H_
