@@ -137,7 +137,7 @@ Json to_json(const retrieval::CollectionInfo& info) {
           {"sources", sources}};
 }
 
-Status list(const CommandLine& line) {
+Status list_collections(const CommandLine& line) {
   CHIMERE_TRY(const auto collections, plain_collections(line.settings));
   CHIMERE_TRY(const auto found, collections->list());
   if (line.json) {
@@ -278,8 +278,8 @@ void declare_collection(Command& app, CommandLine& line) {
   fetching(updating);
   computing(updating);
 
-  Command listing =
-      add_command(group, line, "list", "Lists the collections", [&line] { return list(line); });
+  Command listing = add_command(group, line, "list", "Lists the collections",
+                                [&line] { return list_collections(line); });
   add_settings(listing, line, {SettingGroup::kCollections});
 
   Command removing = add_command(group, line, "rm", "Removes a collection; its sources stay",

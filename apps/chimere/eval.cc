@@ -6,7 +6,6 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <numbers>
 #include <span>
@@ -27,8 +26,6 @@
 namespace chimere::app {
 namespace {
 
-constexpr int32_t kMaxId = std::numeric_limits<int32_t>::max();
-
 struct LogitsFlags {
   std::string tokens;
   int64_t top = 10;
@@ -47,7 +44,7 @@ void print_position(const runtime::LoadedModel& loaded, int64_t position,
 }
 
 Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
-  CHIMERE_TRY(const auto tokens, parse_numbers(flags.tokens, 0, kMaxId, "token id"));
+  CHIMERE_TRY(const auto tokens, parse_numbers(flags.tokens, 0, kMaxTokenId, "token id"));
   CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {}));
   const auto n = static_cast<int64_t>(tokens.size());
   if (n > loaded.context) {
@@ -160,9 +157,9 @@ void declare_eval(Command& app, CommandLine& line) {
                                [&line, flags] { return eval_logits(line, *flags); });
   logits.option("--tokens", flags->tokens, "Token ids, like 1,2,3")
       .required()
-      .check(number_list(0, kMaxId, "token id"));
+      .check(number_list(0, kMaxTokenId, "token id"));
   logits.option("--top", flags->top, "Number of most likely tokens to print")
-      .range(1, kMaxId)
+      .range(1, kMaxTokenId)
       .show_default();
   logits.flag("--all", flags->all, "After every token, not only the last one");
   logits.option("--class", flags->row_class, "Arithmetic of the rows: that of prefill or of decode")

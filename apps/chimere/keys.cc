@@ -62,7 +62,7 @@ Status add(const CommandLine& line, serving::ApiKey entry) {
   return {};
 }
 
-Status list(const CommandLine& line) {
+Status list_keys(const CommandLine& line) {
   CHIMERE_TRY(const std::string path, keys_file(line));
   CHIMERE_TRY(const auto keys, serving::load_keys(path));
   Json out = Json::array();
@@ -140,7 +140,7 @@ void declare_keys(Command& app, CommandLine& line) {
   add_settings(adding, line, {SettingGroup::kKeys});
 
   Command listing = add_command(keys, line, "list", "Lists names, scopes and limits",
-                                [&line] { return list(line); });
+                                [&line] { return list_keys(line); });
   add_settings(listing, line, {SettingGroup::kKeys});
 
   const auto name = std::make_shared<std::string>();

@@ -2,6 +2,8 @@
 #ifndef CHIMERE_APPS_CHIMERE_LOADING_H_
 #define CHIMERE_APPS_CHIMERE_LOADING_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +21,9 @@
 #include "transfer_progress.h"
 
 namespace chimere::app {
+
+/// The largest token id that a flag takes; vocabularies are smaller.
+constexpr int32_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
 /// Opens the model `name`; if it is empty, the one that `settings::kModel` names; if that is empty
 /// too, the shipped one, with a notice on standard error unless --quiet is given.

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +16,6 @@
 
 namespace chimere::app {
 namespace {
-
-constexpr int32_t kMaxId = std::numeric_limits<int32_t>::max();
 
 struct TokenizeFlags {
   std::optional<std::string> text;
@@ -47,7 +44,7 @@ Status tokenize(const CommandLine& line, const TokenizeFlags& flags) {
 }
 
 Status detokenize(const CommandLine& line, const std::string& list) {
-  CHIMERE_TRY(const auto ids, parse_numbers(list, 0, kMaxId, "token id"));
+  CHIMERE_TRY(const auto ids, parse_numbers(list, 0, kMaxTokenId, "token id"));
   CHIMERE_TRY(const auto file, open_model(line.settings));
   CHIMERE_TRY(const auto tokenizer, runtime::load_tokenizer(*file));
   for (const int32_t id : ids) {
@@ -83,7 +80,7 @@ void declare_detokenize(Command& app, CommandLine& line) {
   add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   command.option("IDS", *list, "Token ids, like 1,2,3")
       .required()
-      .check(number_list(0, kMaxId, "token id"));
+      .check(number_list(0, kMaxTokenId, "token id"));
 }
 
 }  // namespace chimere::app

@@ -22,8 +22,6 @@ constexpr auto kLongestSave = std::chrono::seconds(5);
 /// Between two updates of the statistics while no request begins or ends.
 constexpr auto kSnapshotInterval = std::chrono::milliseconds(20);
 
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 }  // namespace
 
 /// `mutex` guards the data that other threads pass to the service's thread; the engine is used by
@@ -142,7 +140,7 @@ void EngineService::Impl::observe(Request& request) {
   request.on_token = [this, last = Clock::now(), first = true,
                       then = std::move(request.on_token)](const TokenEvent& event) mutable {
     const Clock::time_point now = Clock::now();
-    (first ? first_token : inter_token).add(seconds(now - last));
+    (first ? first_token : inter_token).add(std::chrono::duration<double>(now - last).count());
     first = false;
     last = now;
     if (then) then(event);

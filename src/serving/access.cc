@@ -1,16 +1,11 @@
 #include "serving/access.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "serving/http_message.h"
 
 namespace chimere::serving {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 /// "example.org:8080" without the port.
 std::string host_name(std::string_view host) {
@@ -19,7 +14,7 @@ std::string host_name(std::string_view host) {
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
     host = host.substr(0, colon);
   }
-  return lower(host);
+  return lower_case(host);
 }
 
 bool is_address(std::string_view name) {
@@ -28,30 +23,30 @@ bool is_address(std::string_view name) {
 }
 
 bool is_listed(const std::vector<std::string>& list, std::string_view what) {
-  return std::ranges::any_of(list, [&](const std::string& s) { return lower(s) == what; });
+  return std::ranges::any_of(list, [&](const std::string& s) { return lower_case(s) == what; });
 }
 
 /// Whether the page was loaded from this server.
 bool is_own(std::string_view origin, std::string_view host) {
   const size_t at = origin.find("://");
-  return at != std::string_view::npos && lower(origin.substr(at + 3)) == lower(host);
+  return at != std::string_view::npos && lower_case(origin.substr(at + 3)) == lower_case(host);
 }
 
 bool is_allowed(const AccessRules& rules, std::string_view origin) {
-  return is_listed(rules.cors_origins, "*") || is_listed(rules.cors_origins, lower(origin));
+  return is_listed(rules.cors_origins, "*") || is_listed(rules.cors_origins, lower_case(origin));
 }
 
 }  // namespace
 
 bool is_loopback(std::string_view host) {
-  const std::string name = lower(host);
+  const std::string name = lower_case(host);
   const bool v4 = is_address(name) && name.starts_with("127.");
   return v4 || name == "localhost" || name == "::1" || name == "[::1]";
 }
 
 std::optional<protocol::ApiError> check_access(const AccessRules& rules, const HttpHead& head) {
   const std::string name = host_name(head.header("host"));
-  const bool known = is_address(name) || name == "localhost" || name == lower(rules.host) ||
+  const bool known = is_address(name) || name == "localhost" || name == lower_case(rules.host) ||
                      is_listed(rules.allowed_hosts, name) || (head.http_1_0 && name.empty());
   if (!known && (!rules.keys || !rules.allowed_hosts.empty())) {
     return protocol::ApiError{"host_not_allowed",

@@ -1,6 +1,7 @@
 #include "serving/http_message.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace chimere::serving {
@@ -23,6 +24,12 @@ std::string decoded(std::string_view text) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
 
 std::optional<std::string> HttpHead::query_value(std::string_view name) const {
   std::string_view rest = query;

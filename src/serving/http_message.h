@@ -10,6 +10,9 @@
 
 namespace chimere::serving {
 
+/// With ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpHead {

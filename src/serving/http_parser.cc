@@ -4,19 +4,12 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <cctype>
 #include <utility>
 
 namespace chimere::serving {
 namespace {
 
 namespace http = boost::beast::http;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 /// Whether a header continues on the next line.
 bool has_folded_line(std::string_view raw) {
@@ -61,7 +54,7 @@ void HttpParser::read_head(std::string_view raw) {
   for (const auto& field : message) {
     const std::string_view name(field.name_string().data(), field.name_string().size());
     const std::string_view value(field.value().data(), field.value().size());
-    head_.headers.emplace_back(lower(name), value);
+    head_.headers.emplace_back(lower_case(name), value);
   }
   const auto count = [&](std::string_view name) {
     return std::ranges::count(head_.headers, name, &Headers::value_type::first);
@@ -79,11 +72,12 @@ void HttpParser::read_head(std::string_view raw) {
   if (lengths == 1 && length.find_first_not_of("0123456789") != std::string_view::npos) {
     return fail("bad_http_request", "The Content-Length must be one number.");
   }
-  if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
+  if (encodings == 1 &&
+      (head_.http_1_0 || lower_case(head_.header("transfer-encoding")) != "chunked")) {
     return fail("bad_http_request",
                 "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   }
-  head_.expects_continue = lower(head_.header("expect")) == "100-continue";
+  head_.expects_continue = lower_case(head_.header("expect")) == "100-continue";
   state_ = beast_->parser.is_done() ? State::kDone : State::kBody;
 }
 

@@ -6,8 +6,8 @@
 namespace chimere::text {
 namespace {
 
-constexpr std::string_view kOpen = "<think>";
-constexpr std::string_view kClose = "</think>";
+constexpr std::string_view kOpenTag = "<think>";
+constexpr std::string_view kCloseTag = "</think>";
 constexpr std::string_view kSpace = " \t\r\n";
 
 std::string_view without_leading_space(std::string_view text) {
@@ -34,24 +34,24 @@ ReasoningSplitter::ReasoningSplitter(Start start)
 
 void ReasoningSplitter::decide(bool ended) {
   const std::string_view text = without_leading_space(held_);
-  if (text.starts_with(kOpen)) {
-    held_ = std::string(text.substr(kOpen.size()));
+  if (text.starts_with(kOpenTag)) {
+    held_ = std::string(text.substr(kOpenTag.size()));
     state_ = State::kThinking;
-  } else if (ended || !kOpen.starts_with(text)) {
+  } else if (ended || !kOpenTag.starts_with(text)) {
     state_ = State::kContent;
   }
 }
 
 void ReasoningSplitter::take_reasoning(bool ended, Piece& out) {
-  const size_t close = held_.find(kClose);
+  const size_t close = held_.find(kCloseTag);
   const bool closed = close != std::string::npos;
-  size_t end = closed ? close : held_.size() - (ended ? 0 : overlap(held_, kClose));
+  size_t end = closed ? close : held_.size() - (ended ? 0 : overlap(held_, kCloseTag));
   end = without_trailing_space(std::string_view(held_).substr(0, end)).size();
   std::string_view reasoning = std::string_view(held_).substr(0, end);
   if (!any_reasoning_) reasoning = without_leading_space(reasoning);
   any_reasoning_ |= !reasoning.empty();
   out.reasoning = reasoning;
-  held_.erase(0, closed ? close + kClose.size() : end);
+  held_.erase(0, closed ? close + kCloseTag.size() : end);
   if (closed) state_ = State::kBetween;
 }
 
@@ -78,9 +78,10 @@ ReasoningSplitter::Piece ReasoningSplitter::finish() {
 
 ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_view prompt) {
   using Start = ReasoningSplitter::Start;
-  if (source.find(kOpen) == std::string_view::npos && source.find(kClose) == std::string_view::npos)
+  if (source.find(kOpenTag) == std::string_view::npos &&
+      source.find(kCloseTag) == std::string_view::npos)
     return Start::kContent;
-  return without_trailing_space(prompt).ends_with(kOpen) ? Start::kThinking : Start::kMayThink;
+  return without_trailing_space(prompt).ends_with(kOpenTag) ? Start::kThinking : Start::kMayThink;
 }
 
 }  // namespace chimere::text

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace bert {
 namespace {
 
 Result<std::string> bert_architecture(const Config& /*config*/) { return std::string("bert"); }
@@ -125,16 +126,17 @@ Status modern_keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace bert
 
 const Family& bert_family() {
   static const Family family = {
       .classes = {"BertModel", "BertForMaskedLM", "XLMRobertaModel",
                   "XLMRobertaForSequenceClassification"},
-      .architecture = bert_architecture,
-      .rules = bert_rules,
-      .keys = bert_keys,
+      .architecture = bert::bert_architecture,
+      .rules = bert::bert_rules,
+      .keys = bert::bert_keys,
       .extra = nullptr,
-      .rename = rename,
+      .rename = bert::rename,
   };
   return family;
 }
@@ -142,9 +144,9 @@ const Family& bert_family() {
 const Family& modern_bert_family() {
   static const Family family = {
       .classes = {"ModernBertModel"},
-      .architecture = modern_architecture,
-      .rules = modern_rules,
-      .keys = modern_keys,
+      .architecture = bert::modern_architecture,
+      .rules = bert::modern_rules,
+      .keys = bert::modern_keys,
   };
   return family;
 }

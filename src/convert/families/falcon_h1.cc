@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace falcon_h1 {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("falcon-h1"); }
@@ -128,13 +129,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace falcon_h1
 
 const Family& falcon_h1_family() {
   static const Family family = {
       .classes = {"FalconH1ForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = falcon_h1::architecture,
+      .rules = falcon_h1::rules,
+      .keys = falcon_h1::keys,
   };
   return family;
 }

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace gpt_oss {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("gpt-oss"); }
@@ -82,13 +83,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace gpt_oss
 
 const Family& gpt_oss_family() {
   static const Family family = {
       .classes = {"GptOssForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = gpt_oss::architecture,
+      .rules = gpt_oss::rules,
+      .keys = gpt_oss::keys,
   };
   return family;
 }

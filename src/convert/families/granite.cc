@@ -4,6 +4,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace granite {
 namespace {
 
 Result<std::string> architecture(const Config& config) {
@@ -18,6 +19,7 @@ Result<Rules> rules(const Config& config) {
 }
 
 }  // namespace
+}  // namespace granite
 
 Result<Rules> granite_rules(const Config& config) {
   CHIMERE_TRY(const int64_t experts, config.integer_or({"num_local_experts"}, 0));
@@ -62,8 +64,8 @@ Status write_granite_keys(const Config& config, KeyWriter& out) {
 const Family& granite_family() {
   static const Family family = {
       .classes = {"GraniteForCausalLM", "GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
+      .architecture = granite::architecture,
+      .rules = granite::rules,
       .keys = write_granite_keys,
   };
   return family;

@@ -6,6 +6,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace granitehybrid {
 namespace {
 
 constexpr int64_t kUnboundedContext = 1 << 20;  // of models without rotary positions
@@ -119,13 +120,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace granitehybrid
 
 const Family& granitehybrid_family() {
   static const Family family = {
       .classes = {"GraniteMoeHybridForCausalLM", "BambaForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = granitehybrid::architecture,
+      .rules = granitehybrid::rules,
+      .keys = granitehybrid::keys,
   };
   return family;
 }

@@ -4,6 +4,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace jamba {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("jamba"); }
@@ -89,15 +90,16 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace jamba
 
 const Family& jamba_family() {
   static const Family family = {
       .classes = {"JambaForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = jamba::architecture,
+      .rules = jamba::rules,
+      .keys = jamba::keys,
       .extra = nullptr,
-      .rename = rename,
+      .rename = jamba::rename,
   };
   return family;
 }

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace lfm2 {
 namespace {
 
 constexpr int64_t kSigmoid = 2;  // of expert_gating_func
@@ -97,13 +98,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace lfm2
 
 const Family& lfm2_family() {
   static const Family family = {
       .classes = {"Lfm2ForCausalLM", "LFM2ForCausalLM", "Lfm2MoeForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = lfm2::architecture,
+      .rules = lfm2::rules,
+      .keys = lfm2::keys,
   };
   return family;
 }

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace llama {
 namespace {
 
 Result<std::string> architecture(const Config& config) {
@@ -38,13 +39,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace llama
 
 const Family& llama_family() {
   static const Family family = {
       .classes = {"LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = llama::architecture,
+      .rules = llama::rules,
+      .keys = llama::keys,
       .extra = rope_factors,
   };
   return family;

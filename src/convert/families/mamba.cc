@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace mamba {
 namespace {
 
 constexpr int64_t kUnboundedContext = 1 << 20;
@@ -56,13 +57,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace mamba
 
 const Family& mamba_family() {
   static const Family family = {
       .classes = {"MambaForCausalLM", "MambaLMHeadModel", "FalconMambaForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = mamba::architecture,
+      .rules = mamba::rules,
+      .keys = mamba::keys,
       .extra = nullptr,
       .rename = nullptr,
       .drop_equal_output = true,

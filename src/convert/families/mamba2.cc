@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace mamba2 {
 namespace {
 
 constexpr int64_t kUnboundedContext = 1 << 20;
@@ -48,13 +49,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace mamba2
 
 const Family& mamba2_family() {
   static const Family family = {
       .classes = {"Mamba2ForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = mamba2::architecture,
+      .rules = mamba2::rules,
+      .keys = mamba2::keys,
   };
   return family;
 }

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace nemotron_h {
 namespace {
 
 constexpr int64_t kUnboundedContext = 1 << 20;
@@ -152,15 +153,16 @@ Result<std::string> rename(const Config& /*config*/, const std::string& name) {
 }
 
 }  // namespace
+}  // namespace nemotron_h
 
 const Family& nemotron_h_family() {
   static const Family family = {
       .classes = {"NemotronHForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = nemotron_h::architecture,
+      .rules = nemotron_h::rules,
+      .keys = nemotron_h::keys,
       .extra = nullptr,
-      .rename = rename,
+      .rename = nemotron_h::rename,
       .drop_equal_output = false,
       .add_bos = true,
   };

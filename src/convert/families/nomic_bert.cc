@@ -6,6 +6,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace nomic_bert {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("nomic-bert"); }
@@ -91,13 +92,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace nomic_bert
 
 const Family& nomic_bert_family() {
   static const Family family = {
       .classes = {"NomicBertModel"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = nomic_bert::architecture,
+      .rules = nomic_bert::rules,
+      .keys = nomic_bert::keys,
   };
   return family;
 }

@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace qwen2 {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("qwen2"); }
@@ -16,12 +17,13 @@ Result<Rules> rules(const Config& /*config*/) {
 }
 
 }  // namespace
+}  // namespace qwen2
 
 const Family& qwen2_family() {
   static const Family family = {
       .classes = {"Qwen2ForCausalLM", "Qwen2Model"},
-      .architecture = architecture,
-      .rules = rules,
+      .architecture = qwen2::architecture,
+      .rules = qwen2::rules,
       .keys = write_text_keys,
   };
   return family;

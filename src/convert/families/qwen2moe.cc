@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace qwen2moe {
 namespace {
 
 Result<std::string> architecture(const Config& config) {
@@ -33,13 +34,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace qwen2moe
 
 const Family& qwen2moe_family() {
   static const Family family = {
       .classes = {"Qwen2MoeForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = qwen2moe::architecture,
+      .rules = qwen2moe::rules,
+      .keys = qwen2moe::keys,
   };
   return family;
 }

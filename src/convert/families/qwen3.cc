@@ -2,6 +2,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace qwen3 {
 namespace {
 
 Result<std::string> architecture(const Config& config) {
@@ -27,13 +28,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace qwen3
 
 const Family& qwen3_family() {
   static const Family family = {
       .classes = {"Qwen3ForCausalLM", "Qwen3Model", "Qwen3MoeForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = qwen3::architecture,
+      .rules = qwen3::rules,
+      .keys = qwen3::keys,
   };
   return family;
 }

@@ -6,6 +6,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace qwen35 {
 namespace {
 
 Result<std::string> architecture(const Config& config) {
@@ -161,16 +162,17 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace qwen35
 
 const Family& qwen35_family() {
   static const Family family = {
       .classes = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForCausalLM",
                   "Qwen3_5MoeForConditionalGeneration"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = qwen35::architecture,
+      .rules = qwen35::rules,
+      .keys = qwen35::keys,
       .extra = nullptr,
-      .rename = rename,
+      .rename = qwen35::rename,
   };
   return family;
 }

@@ -3,6 +3,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace qwen3next {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("qwen3next"); }
@@ -71,13 +72,14 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace qwen3next
 
 const Family& qwen3next_family() {
   static const Family family = {
       .classes = {"Qwen3NextForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
+      .architecture = qwen3next::architecture,
+      .rules = qwen3next::rules,
+      .keys = qwen3next::keys,
   };
   return family;
 }

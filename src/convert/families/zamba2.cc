@@ -9,6 +9,7 @@
 #include "convert/families/registry.h"
 
 namespace chimere::convert {
+namespace zamba2 {
 namespace {
 
 Result<std::string> architecture(const Config& /*config*/) { return std::string("zamba2"); }
@@ -172,14 +173,15 @@ Status keys(const Config& config, KeyWriter& out) {
 }
 
 }  // namespace
+}  // namespace zamba2
 
 const Family& zamba2_family() {
   static const Family family = {
       .classes = {"Zamba2ForCausalLM"},
-      .architecture = architecture,
-      .rules = rules,
-      .keys = keys,
-      .rename = rename,
+      .architecture = zamba2::architecture,
+      .rules = zamba2::rules,
+      .keys = zamba2::keys,
+      .rename = zamba2::rename,
   };
   return family;
 }

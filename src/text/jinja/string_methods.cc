@@ -342,7 +342,7 @@ Value join(Runtime& runtime, const Value& self, const Arguments& a) {
 MarkedText title_words(const MarkedText& s) { return title(s, true); }
 
 template <MarkedText (*fn)(const MarkedText&)>
-Value mapped(Runtime& runtime, const Value& self, const Arguments&) {
+Value converted(Runtime& runtime, const Value& self, const Arguments&) {
   runtime.budget.bytes(static_cast<int64_t>(self.as_text().size()));
   return Value::string(fn(self.as_text()));
 }
@@ -400,16 +400,16 @@ const std::unordered_map<std::string_view, StringMethod>& string_methods() {
       {"islower", {case_method(is_lower, is_upper)}},
       {"istitle", {is_title}},
       {"isidentifier", {is_identifier}},
-      {"swapcase", {mapped<swap_case>}},
+      {"swapcase", {converted<swap_case>}},
       {"center", {fill_method(true, true), "/width [fillchar]"}},
       {"ljust", {fill_method(false, true), "/width [fillchar]"}},
       {"rjust", {fill_method(true, false), "/width [fillchar]"}},
       {"expandtabs", {expand_tabs, "[tabsize]"}},
-      {"upper", {mapped<upper>}},
-      {"lower", {mapped<lower>}},
-      {"casefold", {mapped<fold_case>}},
-      {"capitalize", {mapped<capitalize>}},
-      {"title", {mapped<title_words>}},
+      {"upper", {converted<upper>}},
+      {"lower", {converted<lower>}},
+      {"casefold", {converted<fold_case>}},
+      {"capitalize", {converted<capitalize>}},
+      {"title", {converted<title_words>}},
       {"join", {join, "/iterable"}},
       {"format",
        {[](Runtime& runtime, const Value& self, const Arguments& a) {
