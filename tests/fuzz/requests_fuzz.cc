@@ -158,11 +158,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const int32_t token : detokenize.tokens) require(token >= 0, "a token is negative");
   }
   // Reasoning and answer must not depend on how the text is split.
-  for (const auto start :
-       {text::ReasoningSplitter::Start::kThinking, text::ReasoningSplitter::Start::kMayThink}) {
-    text::ReasoningSplitter whole(start);
-    text::ReasoningSplitter pieces(start);
-    text::ReasoningSplitter::Piece a = whole.push(body);
+  for (const auto start : {chimere::text::ReasoningSplitter::Start::kThinking,
+                           chimere::text::ReasoningSplitter::Start::kMayThink}) {
+    chimere::text::ReasoningSplitter whole(start);
+    chimere::text::ReasoningSplitter pieces(start);
+    chimere::text::ReasoningSplitter::Piece a = whole.push(body);
     const auto rest = whole.finish();
     std::string reasoning;
     std::string content;
