@@ -116,7 +116,7 @@ std::vector<ModelRegistry::Core::EntryPtr> ModelRegistry::Core::victims(
     }
   }
   std::ranges::stable_sort(candidates, {}, [](const EntryPtr& entry) {
-    return std::tuple(entry->leases > 0, !entry->draining, entry->last_use);
+    return std::tuple(entry->leases > 0, !entry->draining, entry->last_request);
   });
   std::vector<EntryPtr> out;
   for (const EntryPtr& entry : candidates) {
@@ -166,6 +166,7 @@ void ModelRegistry::Core::load(const EntryPtr& entry, Lock& lock) {
     }
     entry->resident = *std::move(loaded);
     entry->last_use = Clock::now();
+    entry->last_request = next_request++;
     ++entry->loads;
     entry->load_seconds += seconds;
     if (entry->ready()) grant(entry, calls);

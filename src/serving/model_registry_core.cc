@@ -18,6 +18,7 @@ struct ModelRegistry::Core::Use {
     if (!request) return;
     ++entry->requests;
     entry->last_use = Clock::now();
+    entry->last_request = core->next_request++;
   }
   ~Use() { core->release(*entry, request); }
   Use(const Use&) = delete;
@@ -345,6 +346,7 @@ Status ModelRegistry::Core::preload(const std::string& id, const ModelSource::Pr
   ++entry->loads;
   entry->load_seconds += std::chrono::duration<double>(Clock::now() - began).count();
   entry->last_use = Clock::now();
+  entry->last_request = next_request++;
   return {};
 }
 

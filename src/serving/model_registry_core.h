@@ -42,6 +42,9 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
     int64_t leases = 0;
     int64_t requests = 0;  ///< of these: leases of requests
     Clock::time_point last_use = Clock::now();
+    /// Place of the last request in the order of all: a request that ends late does not count
+    /// again.
+    uint64_t last_request = 0;
     std::optional<std::chrono::seconds> keep_alive;
     std::deque<Waiter> waiters;
     std::atomic<double> progress = 0;
@@ -84,6 +87,7 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
   std::deque<EntryPtr> load_queue;  ///< entries with waiters
   int64_t waiting = 0;              ///< waiters of all entries
   std::atomic<uint64_t> next_waiter = 1;
+  uint64_t next_request = 1;  ///< requires the mutex
   bool stopping = false;
   std::thread thread;
 

@@ -92,6 +92,8 @@ class Models(unittest.TestCase):
             self.assertEqual(self.text(server, asked), ("beta", self.expected["beta", PROMPTS[0]]))
         self.assertEqual(server.call("GET", "/ready?model=gpt%2dbeta")[2], {"status": "ready"})
         self.assertEqual(self.text(server, ""), ("alpha", self.expected["alpha", PROMPTS[0]]))  # the default
+        # A response may arrive a moment before its request has left the model.
+        wait_for(lambda: not any(m["requests"] for m in server.get("/v1/status")["models"]), "the end of all requests")
         self.text(server, "gamma")
         self.assertEqual([self.states(server)[n] for n in NAMES], ["ready", "absent", "ready", "absent", "absent"])
         self.assertEqual(server.get("/v1/models/gpt-gamma")["state"], "ready")
