@@ -33,7 +33,9 @@ HOME = pathlib.Path(FOLDER.name)
 MODEL = HOME / "tiny.gguf"
 HISTORY = HOME / ".local" / "state" / "chimere" / "chat_history"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
-ENDLESS = ("--logit-bias", ",".join(f"{token}-inf" for token in range(VOCABULARY - 8, VOCABULARY)))  # no control token
+# No control token, and more context than a test waits for: 14,000 tokens a second fill the model's own 4,096 before Ctrl-C.
+ENDLESS = ("--ctx", 120000, "--rope-scaling", "linear",
+           "--logit-bias", ",".join(f"{token}-inf" for token in range(VOCABULARY - 8, VOCABULARY)))
 
 
 def environment(**extra):

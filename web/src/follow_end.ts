@@ -7,7 +7,7 @@ const TOUCH_MS = 500;   // how long after wheel, finger or key a scroll event is
 /// `list` scrolls; its first child grows. The handlers belong on `list`; `follow` goes to the end and stays there.
 export function useFollowEnd(list: MutableRef<HTMLElement | null>) {
   const atEnd = useRef(true);
-  const drawn = useRef(0);       // the list's height in the frame that the reader saw last
+  const drawn = useRef({height: 0, view: 0});  // of the list and its visible part, in the frame that the reader saw last
   const sizes = useRef('');      // at the last scroll event
   const touched = useRef(-1e9);  // when the reader last used wheel, finger or key; infinite while a pointer is down
   const touch = () => { touched.current = Math.max(touched.current, performance.now()); };
@@ -17,7 +17,7 @@ export function useFollowEnd(list: MutableRef<HTMLElement | null>) {
     const element = list.current!;
     const observer = new ResizeObserver(() => {
       if (atEnd.current) element.scrollTop = element.scrollHeight;
-      drawn.current = element.scrollHeight;
+      drawn.current = {height: element.scrollHeight, view: element.clientHeight};
     });
     observer.observe(element);
     observer.observe(element.firstElementChild!);
@@ -38,9 +38,10 @@ export function useFollowEnd(list: MutableRef<HTMLElement | null>) {
     },
     onScroll() {
       const element = list.current!;
-      // Text may have come between the reader's scrolling and this event: the end is the one that was drawn.
-      const end = Math.min(element.scrollHeight, drawn.current);
-      const near = element.scrollTop + element.clientHeight > end - NEAR;
+      // Text may have come, or a keyboard opened, between the reader's scrolling and this event: the end is the one that
+      // was drawn.
+      const end = Math.min(element.scrollHeight, drawn.current.height);
+      const near = element.scrollTop + Math.max(element.clientHeight, drawn.current.view) > end - NEAR;
       const size = `${element.scrollHeight} ${element.clientHeight}`;
       // The browser scrolls, too, when sizes change; then only the reader's own scrolling leaves the end.
       if (near || size === sizes.current || performance.now() - touched.current < TOUCH_MS) atEnd.current = near;
