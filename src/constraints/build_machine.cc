@@ -68,10 +68,11 @@ MachineResult pattern_machine(std::string_view pattern) {
   return OwnedRegexMachine::create(std::move(arena), language);
 }
 
-/// A schema that lists properties means them all, as for other servers that restrict output.
+/// Documents as a careful program prints them. A schema that lists properties means them all, as
+/// for other servers that restrict output.
 MachineResult schema_machine(std::string_view schema) {
-  return as_machine(
-      JsonSchemaMachine::create(schema, {.whitespace = {}, .undeclared_properties = false}));
+  return as_machine(JsonSchemaMachine::create(
+      schema, {.whitespace = {}, .undeclared_properties = false, .canonical = true}));
 }
 
 MachineResult machine_of_node(const Grammar::Node& node) {

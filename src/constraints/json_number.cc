@@ -31,6 +31,13 @@ constexpr uint8_t kExponentDigits = 4;
 constexpr int32_t kIntegerFraction = 10;
 /// No more digits before or after the point, so that exponents stay small.
 constexpr int32_t kMostDigits = 50;
+/// Of numbers in canonical form that are not integers: what doubles need at most.
+constexpr uint8_t kCanonicalDigits = 17;
+/// Zeros in a row after the point, in canonical form.
+constexpr uint8_t kZeroRun = 6;
+constexpr uint8_t kCanonicalExponentDigits = 3;
+constexpr std::string_view kFirstInteger = "-9223372036854775808";
+constexpr std::string_view kLastInteger = "9223372036854775807";
 /// Remainders of all divisors together.
 constexpr uint64_t kMaxRemainders = 20'000;
 
@@ -71,6 +78,10 @@ struct NumberMachine::Impl {
     uint8_t integer_digits = 0;
     uint8_t fraction_digits = 0;
     uint8_t power_digits = 0;
+    /// In canonical form, where fractions are possible: all digits from the first that is not zero,
+    /// and zeros in a row after the point.
+    uint8_t length = 0;
+    uint8_t zeros = 0;
     uint16_t digits = 0;  ///< from the first that is not zero, up to what matters
     int16_t scale = 0;    ///< decimal exponent of the first digit that is not zero
     int16_t low = 0;
@@ -91,7 +102,8 @@ struct NumberMachine::Impl {
         return uint64_t{static_cast<uint16_t>(a)} << 16 | static_cast<uint16_t>(b);
       };
       const uint64_t scales = range(n.scale, n.power) << 32 | range(n.low, n.high);
-      return combine(combine(flags, scales), uint64_t{n.remainders} << 32 | n.excluded);
+      const uint64_t lists = uint64_t{n.remainders} << 32 | n.excluded;
+      return combine(combine(combine(flags, scales), lists), uint64_t{n.length} << 8 | n.zeros);
     }
   };
   /// Bounds of the magnitudes of one sign.
@@ -107,6 +119,8 @@ struct NumberMachine::Impl {
   using Candidates = std::vector<uint32_t>;  ///< excluded values with the digits read so far
 
   Status compile(const NumberSet& wanted, const NumberFormat& limits);
+  void make_canonical();
+  bool too_long(Number& number, uint8_t byte) const;
   Side side(bool negative) const;
   void read_digit(Number& number, uint32_t digit);
   Number after(const Number& number, uint8_t byte);
@@ -129,6 +143,7 @@ struct NumberMachine::Impl {
   bool zero_allowed = true;
   bool plain = false;  ///< only "integer" is asked for
   bool default_format = false;
+  bool free = false;  ///< no condition of the set but "integer"
   bool few_digits = false;        ///< only numbers that doubles tell apart
   std::vector<Divisor> divisors;  ///< those of multiple_of, then those of not_multiple_of
 
@@ -213,9 +228,11 @@ Status NumberMachine::Impl::compile(const NumberSet& wanted, const NumberFormat&
   format.integer_digits = std::clamp(format.integer_digits, 1, kMostDigits);
   format.fraction_digits = std::clamp(format.fraction_digits, 0, kMostDigits);
   if (set.integer) format.fraction_digits = std::min(format.fraction_digits, kIntegerFraction);
-  zero_allowed = set.contains(Decimal());
   few_digits = set.not_integer || !set.multiple_of.empty() || !set.not_multiple_of.empty() ||
                !set.excluded.empty();
+  free = !set.min && !set.max && !few_digits;
+  if (format.canonical) make_canonical();
+  zero_allowed = set.contains(Decimal());
   plain = !set.min && !set.max && !few_digits;
   sides = {side(false), side(true)};
   uint64_t remainders = 1;
@@ -242,6 +259,29 @@ Status NumberMachine::Impl::compile(const NumberSet& wanted, const NumberFormat&
   start = intern(first);
   if (!alive(start)) return invalid_argument("no number satisfies all conditions");
   return {};
+}
+
+void NumberMachine::Impl::make_canonical() {
+  const auto whole = [](const Decimal& value) { return value.is_integer(); };
+  const bool single = set.min && set.min == set.max && whole(*set.min);
+  set.integer = set.integer || single || std::ranges::any_of(set.multiple_of, whole);
+  if (!set.integer) return;
+  format.fraction_digits = 0;
+  format.exponent = false;
+  const auto first = *Decimal::parse(kFirstInteger);
+  const auto last = *Decimal::parse(kLastInteger);
+  if (!set.min && (!set.max || *set.max >= first)) set.min = first;
+  if (!set.max && *set.min <= last) set.max = last;
+}
+
+/// Counts a digit of a number that is not an integer; whether canonical form has no such digit.
+bool NumberMachine::Impl::too_long(Number& number, uint8_t byte) const {
+  const bool fraction = number.kind == Kind::kFraction;
+  if (number.length > 0 || byte != '0') ++number.length;
+  number.zeros = fraction && byte == '0' ? static_cast<uint8_t>(number.zeros + 1) : uint8_t{0};
+  // Nothing else looks at the number of digits after the point.
+  if (plain && fraction) number.fraction_digits = 1;
+  return number.length > kCanonicalDigits || number.zeros > kZeroRun;
 }
 
 State NumberMachine::Impl::intern(const Number& number) {
@@ -309,7 +349,7 @@ void NumberMachine::Impl::leave_integer(Number& number) const {
     number.scale = static_cast<int16_t>(number.integer_digits - 1);
   }
   const bool scientific = number.kind == Kind::kInteger && number.integer_digits == 1;
-  number.integer_digits = scientific && !plain ? 1 : 0;
+  number.integer_digits = scientific && (!plain || format.canonical) ? 1 : 0;
 }
 
 /// Whether no further digits lead to a number of the set, as far as that is cheap to tell.
@@ -405,10 +445,13 @@ ExponentRange NumberMachine::Impl::powers(const Number& number) const {
 bool NumberMachine::Impl::final(const Number& number) const {
   switch (number.kind) {
     case Kind::kZero:
+      if (format.canonical && number.negative) return false;
+      [[fallthrough]];
     case Kind::kInteger:
     case Kind::kFraction:
       return powers(number).contains(0);
     case Kind::kPower:
+      if (format.canonical && number.power == 0) return false;
       return number.power >= number.low && number.power <= number.high;
     default:
       return false;
@@ -437,6 +480,9 @@ NumberMachine::Impl::Number NumberMachine::Impl::exponent_after(const Number& nu
     out.power_digits = number.power_digits;
   }
   if (!digit || out.power_digits >= kExponentDigits) return {};
+  // 1e5, 1e05, 1e100; not 1e0, 1e005.
+  const bool padded = out.power_digits == 2 && out.power < 10;
+  if (format.canonical && (padded || out.power_digits >= kCanonicalExponentDigits)) return {};
   out.kind = Kind::kPower;
   out.power = static_cast<int16_t>(out.power * 10 + (byte - '0'));
   ++out.power_digits;
@@ -452,7 +498,7 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
   if (byte == '-' && number.kind == Kind::kBegin) {
     out.kind = Kind::kMinus;
     // Where both signs are alike, nothing depends on it.
-    out.negative = !plain;
+    out.negative = !plain || format.canonical;
     return out;
   }
   if (begins || number.kind == Kind::kInteger) {
@@ -460,6 +506,9 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
       out.kind = begins && byte == '0' ? Kind::kZero : Kind::kInteger;
       if (out.kind == Kind::kInteger && ++out.integer_digits > format.integer_digits) return {};
       if (few_digits && number.digits >= kExactDigits && byte != '0') return {};
+      const bool whole = format.fraction_digits == 0;
+      if (format.canonical && whole && out.kind == Kind::kZero && number.negative) return {};
+      if (format.canonical && !whole && too_long(out, byte)) return {};
       read_digit(out, byte - '0');
       return hopeless(out) ? Number() : out;
     }
@@ -472,6 +521,7 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
       if (set.integer && byte != '0') return {};
       if (few_digits && number.digits >= kExactDigits && byte != '0') return {};
       if (byte != '0' && set.not_integer) out.fraction = true;
+      if (format.canonical && too_long(out, byte)) return {};
       read_digit(out, byte - '0');
       return hopeless(out) ? Number() : out;
     }
@@ -485,7 +535,8 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
   if ((byte | 0x20) != 'e' || !format.exponent) return {};
   // A number that is too large must not be saved by a negative exponent: where there are
   // conditions, only the scientific form has an exponent.
-  if (!plain && (is_zero(number) || number.integer_digits != 1)) return {};
+  const bool scientific = !is_zero(number) && number.integer_digits == 1;
+  if ((!plain || format.canonical) && !scientific) return {};
   const ExponentRange range = powers(number);
   if (range.empty()) return {};
   out = Number();
@@ -548,9 +599,14 @@ ByteSet NumberMachine::first_bytes(State /*state*/) {
 }
 
 uint64_t NumberMachine::shared_key(State state) {
-  if (state == kDead || !impl_->plain || !impl_->default_format) return 0;
+  if (state == kDead || !impl_->free || !impl_->default_format) return 0;
   const Impl::Number& number = impl_->numbers[state];
   constexpr uint64_t kJsonNumber = 0x4A4E;  // keys of other machines begin with another number
+  if (impl_->format.canonical) {
+    const uint64_t key = combine(kJsonNumber << 1 | (impl_->set.integer ? 1 : 0),
+                                 Impl::NumberHash()(number));
+    return key | 1;
+  }
   uint64_t key = kJsonNumber << 4 | static_cast<uint64_t>(number.kind);
   const auto append = [&](uint32_t value, int bits) { key = key << bits | value; };
   append(impl_->set.integer ? 1 : 0, 1);

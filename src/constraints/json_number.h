@@ -38,12 +38,17 @@ struct NumberFormat {
   int32_t integer_digits = 40;   ///< most digits before the point
   int32_t fraction_digits = 40;  ///< most digits after it
   bool exponent = true;          ///< whether e and E may follow
+  /// Numbers as programs print them. Where the set holds integers only: their digits, no sign of
+  /// zero, within 64 bits unless the set itself leaves that range. Others: at most 17 digits, no
+  /// long runs of zeros after the point, an exponent only behind one digit before the point and
+  /// of at most 3 digits.
+  bool canonical = false;
 };
 
 /// JSON numbers (RFC 8259) whose value lies in a set. A text that is accepted is valid for
 /// validators that compare exactly and for those that compare in double arithmetic, except for
 /// multipleOf, which is exact. Some texts of valid numbers are not accepted: those beyond
-/// NumberFormat and those whose exponent leads beyond 1e-300 to 1e300.
+/// NumberFormat (which may be all: an error) and those whose exponent leads beyond 1e-300 to 1e300.
 class NumberMachine final : public Machine {
  public:
   /// Errors: kInvalidArgument if no number is left; kUnsupported if the divisors are too large.

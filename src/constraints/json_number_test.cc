@@ -29,8 +29,8 @@ bool accepts(Machine& machine, std::string_view text) {
   return state != kDead && machine.accepts(state);
 }
 
-bool accepts(const NumberSet& set, std::string_view text) {
-  auto machine = NumberMachine::create(set);
+bool accepts(const NumberSet& set, std::string_view text, const NumberFormat& format = {}) {
+  auto machine = NumberMachine::create(set, format);
   return machine.ok() && accepts(**machine, text);
 }
 
@@ -183,8 +183,10 @@ TEST(NumberMachine, AgreesWithExactArithmetic) {
   int machines = 0;
   for (int round = 0; round < 500; ++round) {
     const NumberSet set = random_set(random);
-    SCOPED_TRACE(describe(set));
-    auto machine = NumberMachine::create(set);
+    NumberFormat format;
+    format.canonical = random() % 3 == 0;
+    SCOPED_TRACE(describe(set) + (format.canonical ? ", canonical" : ""));
+    auto machine = NumberMachine::create(set, format);
     std::vector<std::string> texts;
     for (int i = 0; i < 200; ++i) {
       std::string text = random() % 3 == 0 ? "-" : "";
@@ -200,13 +202,17 @@ TEST(NumberMachine, AgreesWithExactArithmetic) {
     if (set.max) texts.push_back(set.max->text());
     for (const std::string& text : texts) {
       const bool member = set.contains(number(text));
+      const bool fraction = text.find('.') != std::string::npos;
+      if (format.canonical && (fraction || text == "-0")) {
+        ASSERT_TRUE(member || !machine.ok() || !accepts(**machine, text)) << text;
+        continue;
+      }
       if (!machine.ok()) {
         ASSERT_FALSE(member) << text << ": " << machine.error().message;
         continue;
       }
       // In plain form and with up to 15 digits, exactly the members are accepted.
-      if (text.find('e') == std::string::npos &&
-          (!set.integer || text.find('.') == std::string::npos)) {
+      if (text.find('e') == std::string::npos && (!set.integer || !fraction)) {
         ASSERT_EQ(accepts(**machine, text), member) << text;
         accepted += member ? 1 : 0;
       } else if (accepts(**machine, text)) {
@@ -266,6 +272,67 @@ TEST(NumberMachine, LargeDivisors) {
   EXPECT_EQ(machine.error().code, Error::Code::kUnsupported);
   set.multiple_of = {number("0")};
   EXPECT_EQ(NumberMachine::create(set).error().code, Error::Code::kInvalidArgument);
+}
+
+/// `texts` are those that a machine of canonical form accepts, `others` valid ones that it does not.
+void expect_canonical(const NumberSet& set, const std::vector<const char*>& texts,
+                      const std::vector<const char*>& others) {
+  NumberFormat format;
+  format.canonical = true;
+  for (const char* text : texts) EXPECT_TRUE(accepts(set, text, format)) << text;
+  for (const char* text : others) {
+    EXPECT_TRUE(set.contains(number(text))) << text;
+    EXPECT_FALSE(accepts(set, text, format)) << text;
+  }
+}
+
+TEST(NumberMachine, CanonicalIntegers) {
+  NumberSet set;
+  set.integer = true;
+  expect_canonical(set, {"0", "-7", "1000000", "9223372036854775807", "-9223372036854775808"},
+                   {"-0", "1.0", "1e5", "9223372036854775808", "-9223372036854775809",
+                    "10000000000000000000", "100000000000000000000000"});
+  // All members of these sets are integers, too.
+  set = NumberSet();
+  set.multiple_of = {number("5")};
+  expect_canonical(set, {"0", "-15", "5000"}, {"5.0", "5e1", "-0", "10000000000000000000"});
+  set = NumberSet();
+  set.min = set.max = number("3");
+  expect_canonical(set, {"3"}, {"3.0", "0.3e1", "30e-1"});
+  // Bounds and divisors of the set itself go further.
+  set = NumberSet();
+  set.integer = true;
+  set.max = number("1e25");
+  expect_canonical(set, {"10000000000000000000000000", "-9223372036854775808"},
+                   {"-9223372036854775809", "1e25"});
+  set.min = number("9223372036854775808");
+  set.max.reset();
+  expect_canonical(set, {"9223372036854775808", "10000000000000000000000"}, {"1e20"});
+}
+
+TEST(NumberMachine, CanonicalNumbers) {
+  NumberSet set;
+  expect_canonical(set,
+                   {"0", "-1", "2.50", "3.0", "-0.0", "-0.25", "0.000001", "1.5e-7", "1e-07",
+                    "1E+20", "1e100", "12345678901234567", "0.12345678901234567"},
+                   {"-0", "0e5", "1e0", "1e00", "1e005", "12e3", "12.5e3", "123456789012345678",
+                    "0.123456789012345678", "0.00000001", "1.00000000", "1.00000001"});
+  set.min = number("0");
+  set.max = number("1");
+  expect_canonical(set, {"0", "0.5", "1", "1.0", "5e-9"}, {"-0.0e0", "0.00000000", "1.0000000"});
+  // A run of zeros that every member has: no number in canonical form.
+  set.min = number("1.00000000001");
+  set.max = number("1.00000000002");
+  NumberFormat format;
+  format.canonical = true;
+  EXPECT_FALSE(NumberMachine::create(set, format).ok());
+  EXPECT_TRUE(NumberMachine::create(set).ok());
+  // Masks are shared between requests.
+  auto a = NumberMachine::create(NumberSet(), format);
+  auto b = NumberMachine::create(NumberSet(), format);
+  EXPECT_NE((*a)->shared_key(walk(**a, "1")), 0U);
+  EXPECT_EQ((*a)->shared_key(walk(**a, "-12.5")), (*b)->shared_key(walk(**b, "-77.1")));
+  EXPECT_NE((*a)->shared_key(walk(**a, "1")), (*a)->shared_key(walk(**a, "11")));
 }
 
 TEST(NumberMachine, PlainNumbersShareMasks) {

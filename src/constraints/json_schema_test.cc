@@ -92,6 +92,42 @@ TEST(JsonSchema, UndeclaredProperties) {
                   {R"({"b": 1})"}, {});
 }
 
+/// Documents that are valid, and whether they are written as programs print them.
+void expect_canonical(std::string_view schema, const std::vector<std::string>& accepted,
+                      const std::vector<std::string>& excluded) {
+  const auto open = JsonSchemaMachine::create(schema);
+  const auto made = JsonSchemaMachine::create(
+      schema, {.whitespace = {}, .undeclared_properties = false, .canonical = true});
+  ASSERT_TRUE(open.ok() && made.ok()) << schema;
+  for (const std::string& text : accepted) {
+    EXPECT_TRUE(accepts(**open, text)) << schema << "\nvalid: " << text;
+    EXPECT_TRUE(accepts(**made, text)) << schema << "\naccepted: " << text;
+  }
+  for (const std::string& text : excluded) {
+    EXPECT_TRUE(accepts(**open, text)) << schema << "\nvalid: " << text;
+    EXPECT_FALSE(accepts(**made, text)) << schema << "\nexcluded: " << text;
+  }
+}
+
+TEST(JsonSchema, CanonicalNumbers) {
+  expect_canonical(R"({"type": "integer"})", {"0", "-12", "9223372036854775807"},
+                   {"-0", "1.0", "1e3", "9223372036854775808"});
+  expect_canonical(R"({"type": "number"})", {"0", "-12", "1.5", "2.0", "1e-9"},
+                   {"-0", "0e1", "1e0", "1.00000000", "0.12345678901234567890"});
+  expect_canonical(R"({"type": ["integer", "string"], "multipleOf": 5})", {"10", "\"a\""},
+                   {"10.0"});
+  expect_canonical(
+      R"({"enum": [1, 1.5, 0, 1e300, 2e-9, -3.0, 123456789012345678901]})",
+      {"1", "1.5", "0", "1e300", "1e+300", "2e-9", "2e-09", "-3", "123456789012345678901"},
+      {"1.0", "1e0", "0.0", "-0", "1.5e0", "0.000000002", "-3.0"});
+  expect_canonical(R"({"const": 10})", {"10"}, {"10.0", "1e1", "1e+01"});
+  // No number of the schema has this form.
+  expect_canonical(R"({"minimum": 1.00000000001, "maximum": 1.00000000002, "type": "number"})",
+                   {"1.00000000001"}, {});
+  expect_canonical(R"({"type": "integer", "minimum": 1e19, "maximum": 1e20})",
+                   {"10000000000000000000"}, {"1e20"});
+}
+
 TEST(JsonSchema, AnyDocument) {
   expect("{}", {"null", "[1, {\"a\": [true]}]", "\"\\u00e9\"", "-1.5e3", "{}", "[ ]", "{ }"},
          {"", "nul", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "01",

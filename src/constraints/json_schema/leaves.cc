@@ -34,36 +34,32 @@ std::optional<uint32_t> read_unit(std::string_view raw, size_t at) {
   return unit;
 }
 
-/// The notations of a number that are accepted for single values.
-std::vector<std::string> notations(const Decimal& number, bool plain) {
-  std::vector<std::string> out;
-  if (!plain) out.push_back(number.text());
+std::string sign_of(const Decimal& number) { return number.negative ? "-" : ""; }
+
+/// A number that is not zero without exponent; empty: that would be too long.
+std::string plain_notation(const Decimal& number) {
   const auto digits = static_cast<int64_t>(number.digits.size());
-  const std::string sign = number.negative ? "-" : "";
-  if (number.is_zero()) {
-    if (plain) return {"0", "-0"};
-    return {"0", "0.0", "-0", "-0.0"};
-  }
+  const std::string sign = sign_of(number);
   if (number.exponent >= digits && number.exponent <= kLongestPlain) {
-    const std::string whole =
-        sign + number.digits + std::string(static_cast<size_t>(number.exponent - digits), '0');
-    out.push_back(whole);
-    if (plain) return out;
-    out.push_back(whole + ".0");
-  } else if (number.exponent > 0 && digits <= kLongestPlain) {
-    const auto whole = static_cast<size_t>(number.exponent);
-    if (number.exponent < digits) {
-      out.push_back(sign + number.digits.substr(0, whole) + "." + number.digits.substr(whole));
-    }
-  } else if (number.exponent <= 0 && number.exponent > -kLongestPlain) {
-    out.push_back(sign + "0." + std::string(static_cast<size_t>(-number.exponent), '0') +
-                  number.digits);
+    return sign + number.digits + std::string(static_cast<size_t>(number.exponent - digits), '0');
   }
-  if (plain) return out;
-  // As repr() and JSON.stringify() write large and small numbers: 1e+20, 1.5e-07, 1e-7.
+  if (number.exponent > 0 && number.exponent < digits && digits <= kLongestPlain) {
+    const auto whole = static_cast<size_t>(number.exponent);
+    return sign + number.digits.substr(0, whole) + "." + number.digits.substr(whole);
+  }
+  if (number.exponent <= 0 && number.exponent > -kLongestPlain) {
+    const auto zeros = static_cast<size_t>(-number.exponent);
+    return sign + "0." + std::string(zeros, '0') + number.digits;
+  }
+  return {};
+}
+
+/// As repr() and JSON.stringify() write large and small numbers: 1e+20, 1.5e-07, 1e-7.
+std::vector<std::string> scientific_notations(const Decimal& number) {
+  std::vector<std::string> out;
   const int64_t exponent = number.exponent - 1;
-  std::string mantissa = sign + number.digits.substr(0, 1);
-  if (digits > 1) mantissa += "." + number.digits.substr(1);
+  std::string mantissa = sign_of(number) + number.digits.substr(0, 1);
+  if (number.digits.size() > 1) mantissa += "." + number.digits.substr(1);
   const std::string size = std::to_string(exponent < 0 ? -exponent : exponent);
   const std::string padded = size.size() < 2 ? "0" + size : size;
   for (const std::string_view e : {"e", "E", "e+", "E+", "e-", "E-"}) {
@@ -74,6 +70,35 @@ std::vector<std::string> notations(const Decimal& number, bool plain) {
     }
   }
   return out;
+}
+
+/// The notations of a number that are accepted for single values.
+std::vector<std::string> notations(const Decimal& number, bool plain) {
+  if (number.is_zero()) {
+    if (plain) return {"0", "-0"};
+    return {"0", "0.0", "-0", "-0.0"};
+  }
+  std::vector<std::string> out;
+  const std::string text = plain_notation(number);
+  if (!text.empty()) out.push_back(text);
+  if (plain) return out;
+  if (!text.empty() && number.is_integer()) out.push_back(text + ".0");
+  out.push_back(number.text());
+  for (std::string& other : scientific_notations(number)) out.push_back(std::move(other));
+  return out;
+}
+
+/// The same where values are written as programs print them.
+std::vector<std::string> canonical_notations(const Decimal& number) {
+  if (number.is_zero()) return {"0"};
+  // Between these, JSON.stringify() writes no exponent.
+  constexpr int64_t kSmallest = -5;
+  constexpr int64_t kLargest = 21;
+  const bool short_enough = number.exponent >= kSmallest && number.exponent <= kLargest;
+  if (number.is_integer() || short_enough) {
+    if (const std::string text = plain_notation(number); !text.empty()) return {text};
+  }
+  return scientific_notations(number);
 }
 
 void append_key(std::string& key, const std::vector<Decimal>& list) {
@@ -256,14 +281,21 @@ Result<Machine*> Leaves::number_machine(const NumberAlternative& set) {
   if (set.values) {
     std::vector<std::string> words;
     for (const Decimal& number : *set.values) {
-      for (std::string& word : notations(number, set.plain)) words.push_back(std::move(word));
+      auto texts = canonical_ ? canonical_notations(number) : notations(number, set.plain);
+      for (std::string& word : texts) words.push_back(std::move(word));
     }
     CHIMERE_TRY(machine, RegexMachine::create(arena_, arena_.words(std::move(words))));
   } else {
     NumberFormat format;
     if (set.plain) format.fraction_digits = 0;
     format.exponent = !set.plain;
+    format.canonical = canonical_;
     auto created = NumberMachine::create(set.set, format);
+    if (canonical_ && !created.ok()) {
+      // The set has no number in this form.
+      format.canonical = false;
+      created = NumberMachine::create(set.set, format);
+    }
     if (created.ok()) {
       machine = *std::move(created);
     } else if (created.error().code != Error::Code::kInvalidArgument) {

@@ -74,7 +74,8 @@ class StringBodyMachine final : public Machine {
 /// Creates machines and keeps them.
 class Leaves {
  public:
-  explicit Leaves(RegexArena& arena) : arena_(arena) {}
+  /// `canonical`: JsonSchemaOptions::canonical.
+  Leaves(RegexArena& arena, bool canonical) : arena_(arena), canonical_(canonical) {}
 
   /// JSON strings in one of the sets; nullptr: there are none. Errors: kUnsupported.
   Result<Machine*> strings(const std::vector<StringSet>& sets);
@@ -98,6 +99,7 @@ class Leaves {
   Result<Machine*> number_machine(const NumberAlternative& set);
 
   RegexArena& arena_;
+  bool canonical_;
   std::map<std::tuple<Regex, uint64_t, uint64_t, bool>, std::unique_ptr<Machine>> strings_;
   std::map<std::string, std::unique_ptr<Machine>> numbers_;
   std::map<std::vector<Machine*>, std::unique_ptr<UnionMachine>> unions_;

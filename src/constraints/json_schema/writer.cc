@@ -111,7 +111,7 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
   CHIMERE_TRY(writer->schemas_, load_schemas(writer->values_, root, writer->arena_, load));
   if (!options.undeclared_properties) refuse_undeclared_properties(writer->schemas_);
   writer->expander_ = std::make_unique<Expander>(writer->schemas_, writer->values_, writer->arena_);
-  writer->leaves_ = std::make_unique<Leaves>(writer->arena_);
+  writer->leaves_ = std::make_unique<Leaves>(writer->arena_, options.canonical);
   writer->liveness_ = std::make_unique<Liveness>(*writer->expander_, *writer->leaves_);
   const GoalId goal = writer->expander_->goal_of(writer->schemas_.root);
   const bool inhabited = writer->liveness_->inhabited(goal);
