@@ -143,7 +143,7 @@ struct NumberMachine::Impl {
   bool zero_allowed = true;
   bool plain = false;  ///< only "integer" is asked for
   bool default_format = false;
-  bool free = false;  ///< no condition of the set but "integer"
+  bool free = false;              ///< no condition of the set but "integer"
   bool few_digits = false;        ///< only numbers that doubles tell apart
   std::vector<Divisor> divisors;  ///< those of multiple_of, then those of not_multiple_of
 
@@ -603,8 +603,8 @@ uint64_t NumberMachine::shared_key(State state) {
   const Impl::Number& number = impl_->numbers[state];
   constexpr uint64_t kJsonNumber = 0x4A4E;  // keys of other machines begin with another number
   if (impl_->format.canonical) {
-    const uint64_t key = combine(kJsonNumber << 1 | (impl_->set.integer ? 1 : 0),
-                                 Impl::NumberHash()(number));
+    const uint64_t key =
+        combine(kJsonNumber << 1 | (impl_->set.integer ? 1 : 0), Impl::NumberHash()(number));
     return key | 1;
   }
   uint64_t key = kJsonNumber << 4 | static_cast<uint64_t>(number.kind);

@@ -274,7 +274,8 @@ TEST(NumberMachine, LargeDivisors) {
   EXPECT_EQ(NumberMachine::create(set).error().code, Error::Code::kInvalidArgument);
 }
 
-/// `texts` are those that a machine of canonical form accepts, `others` valid ones that it does not.
+/// `texts` are those that a machine of canonical form accepts, `others` valid ones that it does
+/// not.
 void expect_canonical(const NumberSet& set, const std::vector<const char*>& texts,
                       const std::vector<const char*>& others) {
   NumberFormat format;

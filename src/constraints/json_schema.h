@@ -27,8 +27,9 @@ struct JsonSchemaOptions {
   /// of them. Without, every document is still valid, but not every valid document is a text: a
   /// model that may add properties can add them without end.
   bool undeclared_properties = true;
-  /// Whether values are written as programs print them: integers without fraction and exponent and
-  /// within 64 bits, numbers in few digits. Every document is still valid.
+  /// Whether documents are written as programs print them: integers without fraction and exponent
+  /// and within 64 bits, numbers in few digits, one style of white space. Every document is still
+  /// valid.
   bool canonical = false;
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -205,7 +206,7 @@ std::string walk(JsonSchemaMachine& machine, Random& random, const json& schema)
     const bool closes = text.size() > 400;
     if (machine.accepts(state) && (closes || random.one_in(2))) return text;
     std::string allowed;
-    for (int byte = 0x20; byte < 0x7F; ++byte) {
+    for (int byte = '\t'; byte < 0x7F; ++byte) {
       if (machine.next(state, static_cast<uint8_t>(byte)) != kDead) {
         allowed += static_cast<char>(byte);
       }
@@ -236,6 +237,63 @@ std::string walk(JsonSchemaMachine& machine, Random& random, const json& schema)
     state = machine.next(state, static_cast<uint8_t>(byte));
   }
   return "";
+}
+
+/// Strings, numbers and so on of a document.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    if (text[i] == '"') {
+      while (text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+      ++end;
+    } else if (std::string_view("{}[],: \n\t").find(text[i]) == std::string_view::npos) {
+      end = std::min(text.find_first_of("{}[],: \n\t", i), text.size());
+    }
+    if (std::string_view(" \n\t").find(text[i]) == std::string_view::npos) {
+      parts.emplace_back(text.substr(i, end - i));
+    }
+    i = end;
+  }
+  return parts;
+}
+
+/// A document as programs print it; without `indent` on one line, without `space` compact.
+std::string printed(const std::vector<std::string>& parts, const char* space, const char* indent) {
+  std::string out;
+  int depth = 0;
+  const auto line = [&] {
+    if (indent == nullptr) return;
+    out += '\n';
+    for (int i = 0; i < depth; ++i) out += indent;
+  };
+  std::string before;
+  for (const std::string& part : parts) {
+    const bool opened = before == "{" || before == "[";
+    const bool closes = part == "}" || part == "]";
+    depth += (opened ? 1 : 0) - (closes ? 1 : 0);
+    if (before == ":" || (before == "," && indent == nullptr)) out += space;
+    if (opened ? !closes : closes || before == ",") line();
+    out += part;
+    before = part;
+  }
+  return out;
+}
+
+/// Whether the document is written as programs print it.
+bool is_canonical(std::string_view text) {
+  static const std::regex kNumber(R"(-?(0|[1-9]\d{0,18})(\.\d{1,17})?([eE][-+]?\d{1,3})?)");
+  const std::vector<std::string> parts = parts_of(text);
+  for (const std::string& part : parts) {
+    const bool number = part[0] == '-' || (part[0] >= '0' && part[0] <= '9');
+    if (number && (part == "-0" || !std::regex_match(part, kNumber))) return false;
+  }
+  if (text == printed(parts, " ", nullptr) || text == printed(parts, "", nullptr)) return true;
+  std::vector<std::string> indents = {"\t"};
+  for (size_t n = 1; n <= 8; ++n) indents.emplace_back(n, ' ');
+  return std::ranges::any_of(indents, [&](const std::string& indent) {
+    return text == printed(parts, " ", indent.c_str());
+  });
 }
 
 struct Counts {
@@ -284,6 +342,7 @@ void check_schema(uint32_t seed, Counts& counts) {
     const json document = json::parse(text, nullptr, false);
     ASSERT_FALSE(document.is_discarded()) << schema << "\n" << text;
     ASSERT_TRUE(oracle.valid(document)) << schema << "\n" << text;
+    ASSERT_TRUE(open || is_canonical(text)) << schema << "\n" << text;
   }
   // What is refused is refused before a document begins.
   ASSERT_TRUE((*machine)->status().ok()) << (*machine)->status().error().message << "\n" << schema;

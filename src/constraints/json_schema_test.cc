@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -126,6 +127,65 @@ TEST(JsonSchema, CanonicalNumbers) {
                    {"1.00000000001"}, {});
   expect_canonical(R"({"type": "integer", "minimum": 1e19, "maximum": 1e20})",
                    {"10000000000000000000"}, {"1e20"});
+}
+
+TEST(JsonSchema, CanonicalWhiteSpace) {
+  expect_canonical(
+      "{}",
+      {R"({"a": [1, {"b": []}], "c": {}})", R"({"a":[1,{"b":[]}],"c":{}})", "[[1, 2], [3]]",
+       "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ],\n  \"c\": {}\n}",
+       "[\n\t{\n\t\t\"a\": 1\n\t}\n]", "[]", "{}", "1", "[[],[1,2]]"},
+      {"[ ]",
+       "[ 1]",
+       "[1 ]",
+       "[\n]",
+       "[\n1\n]",
+       "{ \"a\": 1}",
+       R"({"a": 1,"b": 2})",
+       R"({"a": [1,2]})",
+       R"({"a":1, "b":2})",
+       "[1,2, 3]",
+       "[1, 2,3]",
+       R"([1,{"a": 1}])",
+       "[1,\n 2]",
+       "[\n  1, 2\n]",
+       "[\n  1,\n   2\n]",
+       "[\n  1,\n\t2\n]",
+       "[\n  1\n  ]",
+       "[\n  1]",
+       "[\n  [\n   1\n  ]\n]",
+       "{\n  \"a\":1\n}",
+       "[\n \t1\n]",
+       "[\n         1\n]",
+       "[\n  [1]\n]"});
+  // Nesting beyond the deepest indentation.
+  const auto machine = JsonSchemaMachine::create(
+      "{}", {.whitespace = {}, .undeclared_properties = false, .canonical = true});
+  ASSERT_TRUE(machine.ok());
+  constexpr size_t kDepth = 300;
+  std::string text;
+  const auto line = [&](size_t level) {
+    text += "\n" + std::string(std::min<size_t>(level * 8, 200), ' ');
+  };
+  for (size_t i = 1; i <= kDepth; ++i) {
+    text += "[";
+    line(i);
+  }
+  text += "1";
+  for (size_t i = kDepth; i-- > 0;) {
+    line(i);
+    text += "]";
+  }
+  EXPECT_TRUE(accepts(**machine, text));
+  // Without white space.
+  const auto compact = JsonSchemaMachine::create(
+      R"({"x-guidance": {"whitespace_flexible": false}})",
+      {.whitespace = {}, .undeclared_properties = false, .canonical = true});
+  ASSERT_TRUE(compact.ok());
+  EXPECT_TRUE(accepts(**compact, R"({"a":[1,2]})"));
+  for (const char* other : {R"({"a": [1,2]})", R"({"a":[1, 2]})", "[\n  1\n]"}) {
+    EXPECT_FALSE(accepts(**compact, other)) << other;
+  }
 }
 
 TEST(JsonSchema, AnyDocument) {
@@ -275,6 +335,23 @@ TEST(JsonSchema, Errors) {
   EXPECT_NE(error_of(R"({"not": {"uniqueItems": true}})").find("uniqueItems"), std::string::npos);
 }
 
+/// The first states of a machine, each with a text that leads there.
+void expect_no_dead_end(JsonSchemaMachine& machine, std::string_view schema) {
+  std::vector<std::pair<State, std::string>> states = {{machine.start(), ""}};
+  std::set<State> seen = {machine.start()};
+  for (size_t i = 0; i < states.size() && i < 3000; ++i) {
+    const auto [state, text] = states[i];
+    bool alive = machine.accepts(state);
+    for (const char c : std::string_view("{}[]\":, \n0129-.abetrufalsn")) {
+      const State next = machine.next(state, static_cast<uint8_t>(c));
+      if (next == kDead) continue;
+      alive = true;
+      if (seen.insert(next).second) states.emplace_back(next, text + c);
+    }
+    ASSERT_TRUE(alive) << schema << "\nafter " << text;
+  }
+}
+
 TEST(JsonSchema, NoDeadEnds) {
   // Each of these would lead a naive machine into a state without a way out.
   for (
@@ -286,19 +363,11 @@ TEST(JsonSchema, NoDeadEnds) {
           R"({"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 100}, "maxItems": 2, "minItems": 2})",
           R"({"type": "object", "properties": {"a": false, "ab": {"type": "null"}}, "additionalProperties": false, "minProperties": 1})",
       }) {
-    const auto machine = machine_of(schema);
-    ASSERT_TRUE(machine);
-    std::vector<State> states = {machine->start()};
-    std::vector<State> seen;
-    for (size_t i = 0; i < states.size() && i < 3000; ++i) {
-      bool alive = machine->accepts(states[i]);
-      for (const char c : std::string_view("{}[]\":, \n0129-.abetrufalsn")) {
-        const State next = machine->next(states[i], static_cast<uint8_t>(c));
-        if (next == kDead) continue;
-        alive = true;
-        if (std::find(states.begin(), states.end(), next) == states.end()) states.push_back(next);
-      }
-      ASSERT_TRUE(alive) << schema;
+    for (const bool canonical : {false, true}) {
+      const auto made = JsonSchemaMachine::create(
+          schema, {.whitespace = {}, .undeclared_properties = !canonical, .canonical = canonical});
+      ASSERT_TRUE(made.ok()) << schema;
+      expect_no_dead_end(**made, schema);
     }
   }
 }

@@ -174,6 +174,7 @@ FrameId Frames::open_object(FrameId pending) {
   Frame frame;
   frame.object = true;
   frame.parent = pending;
+  frame.depth = frames_[pending].depth + 1;
   frame.candidates = start(pending).objects;
   frame.seen = frame.values = list({});
   frame.keeps = compares(frame);
@@ -183,6 +184,7 @@ FrameId Frames::open_object(FrameId pending) {
 FrameId Frames::open_array(FrameId pending) {
   Frame frame;
   frame.parent = pending;
+  frame.depth = frames_[pending].depth + 1;
   frame.candidates = start(pending).arrays;
   frame.values = list({});
   frame.keeps = compares(frame);

@@ -34,6 +34,7 @@ struct Candidate {
 struct Frame {
   bool object = false;
   FrameId parent = kRootFrame;
+  uint32_t depth = 0;  ///< brackets that are open
   std::vector<Candidate> candidates;
   uint32_t seen = 0;   ///< Liveness::lists(): keys of an object, ascending
   uint64_t items = 0;  ///< of an array; saturated where more make no difference

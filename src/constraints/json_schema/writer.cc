@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,35 +57,6 @@ Result<Regex> strings_of_schema(RegexArena& arena, std::string_view schema, bool
 
 namespace chimere::constraints::json_schema {
 
-namespace {
-
-constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
-
-/// What follows `depth` bytes of a key in its shortest form, with the closing quote.
-/// The bytes before may end inside of a character.
-std::string rest_of_key(std::string_view key, size_t depth) {
-  constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
-  constexpr std::string_view kLetters = "\"\\bfnrt";
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : key.substr(depth)) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (const size_t at = kShort.find(c); at != std::string_view::npos) {
-      out += '\\';
-      out += kLetters[at];
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-}  // namespace
-
 uint32_t ReadTexts::append(uint32_t text, uint8_t byte) {
   const uint64_t key = static_cast<uint64_t>(text) << 8 | byte;
   const auto [found, added] = index_.emplace(key, static_cast<uint32_t>(bytes_.size()));
@@ -123,7 +93,8 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
       std::make_unique<Frames>(*writer->expander_, *writer->liveness_, *writer->leaves_, goal);
   CHIMERE_CHECK_OK(writer->warm_up(goal));
   writer->liveness_->begin_document();
-  writer->start_ = writer->at(Kind::kValue, kRootFrame);
+  writer->layouts_.emplace(writer->options_.whitespace, options.canonical);
+  writer->start_ = writer->at(Kind::kValue, kRootFrame, writer->layouts_->start());
   return writer;
 }
 
@@ -207,23 +178,18 @@ Status Writer::warm_up(GoalId root) {
   return {};
 }
 
-std::optional<State> Writer::space(Place place, uint8_t byte, bool lines) {
-  const JsonWhitespace& allowed = options_.whitespace;
-  if (byte == ' ' && place.space == kNoSpace && allowed.spaces) {
-    place.space = kOneSpace;
-    return state(place);
-  }
-  if (!lines || !allowed.lines) return std::nullopt;
-  if (byte == '\n' && place.space == kNoSpace) {
-    place.space = kLine;
-    return state(place);
-  }
-  const bool blank = byte == ' ' || byte == '\t';
-  if (blank && place.space >= kLine && place.space - kLine < allowed.max_indent) {
-    ++place.space;
-    return state(place);
-  }
-  return std::nullopt;
+std::optional<State> Writer::blank(Place place, Gap gap, uint8_t byte) {
+  const auto next = layouts_->blank(place.layout, gap, (*frames_)[place.frame].depth, byte);
+  if (!next) return std::nullopt;
+  place.layout = *next;
+  return state(place);
+}
+
+std::optional<Writer::Place> Writer::end(Place place, Gap gap) {
+  const auto ended = layouts_->end(place.layout, gap, (*frames_)[place.frame].depth);
+  if (!ended) return std::nullopt;
+  place.layout = *ended;
+  return place;
 }
 
 bool Writer::closes(FrameId frame) {
@@ -254,45 +220,65 @@ State Writer::next(State from, uint8_t byte) {
     case Kind::kOpenKey:
       return read_open_key(place, byte);
     case Kind::kValue: {
-      if (frame != kRootFrame || place.space != kNoSpace) {
-        if (const auto next = space(place, byte, !place.behind_colon)) return *next;
-      }
-      return begin_value(place, byte);
+      if (frame == kRootFrame) return begin_value(place, byte);
+      const Gap gap = place.behind_colon ? Gap::kAfterColon : Gap::kAfterComma;
+      if (const auto next = blank(place, gap, byte)) return *next;
+      const auto begin = end(place, gap);
+      return begin ? begin_value(*begin, byte) : kDead;
     }
     case Kind::kBeforeColon: {
       if (byte != ':') return kDead;
       Place value;
       value.kind = Kind::kValue;
+      value.layout = place.layout;
       value.behind_colon = true;
       value.frame = frame;
       return state(value);
     }
-    case Kind::kOpened: {
-      if (const auto next = space(place, byte, true)) return *next;
-      if (byte == '}' || byte == ']') return close(frame, byte);
-      if ((*frames_)[frame].object) return byte == '"' ? begin_key(frame) : kDead;
-      const FrameId item = frames_->with_item(frame);
-      if (item == kNone) return kDead;
-      Place value;
-      value.frame = item;
-      return begin_value(value, byte);
-    }
-    case Kind::kBehind: {
-      if (byte == ',') {
-        if (place.space != kNoSpace || !continues(frame)) return kDead;
-        if ((*frames_)[frame].object) return at(Kind::kBeforeKey, frame);
-        return at(Kind::kValue, frames_->with_item(frame));
-      }
-      if (byte == '}' || byte == ']') return close(frame, byte);
-      if (!closes(frame)) return kDead;
-      return space(place, byte, true).value_or(kDead);
-    }
+    case Kind::kOpened:
+      return read_opened(place, byte);
+    case Kind::kBehind:
+      return read_behind(place, byte);
     case Kind::kBeforeKey: {
-      if (const auto next = space(place, byte, true)) return *next;
-      return byte == '"' ? begin_key(frame) : kDead;
+      if (const auto next = blank(place, Gap::kAfterComma, byte)) return *next;
+      const auto begin = end(place, Gap::kAfterComma);
+      return begin && byte == '"' ? begin_key(frame, begin->layout) : kDead;
     }
   }
   return kDead;
+}
+
+State Writer::read_opened(const Place& place, uint8_t byte) {
+  const FrameId frame = place.frame;
+  // Behind canonical white space the brackets must not close.
+  if (!options_.canonical || continues(frame)) {
+    if (const auto next = blank(place, Gap::kAfterOpening, byte)) return *next;
+  }
+  if (byte == '}' || byte == ']') {
+    const Layout closed = {place.layout.style, 0};
+    return layouts_->may_be_empty(place.layout) ? close(frame, byte, closed) : kDead;
+  }
+  const auto begin = end(place, Gap::kAfterOpening);
+  if (!begin) return kDead;
+  if ((*frames_)[frame].object) return byte == '"' ? begin_key(frame, begin->layout) : kDead;
+  Place value;
+  value.layout = begin->layout;
+  value.frame = frames_->with_item(frame);
+  return value.frame == kNone ? kDead : begin_value(value, byte);
+}
+
+State Writer::read_behind(const Place& place, uint8_t byte) {
+  const FrameId frame = place.frame;
+  if (byte == ',') {
+    if (place.layout.space != 0 || !continues(frame)) return kDead;
+    if ((*frames_)[frame].object) return at(Kind::kBeforeKey, frame, place.layout);
+    return at(Kind::kValue, frames_->with_item(frame), place.layout);
+  }
+  if (byte == '}' || byte == ']') {
+    const auto closing = end(place, Gap::kBeforeClosing);
+    return closing ? close(frame, byte, closing->layout) : kDead;
+  }
+  return closes(frame) ? blank(place, Gap::kBeforeClosing, byte).value_or(kDead) : kDead;
 }
 
 ValueId Writer::kept(FrameId pending, ValueType type, std::string_view text) {
@@ -308,20 +294,20 @@ ValueId Writer::kept(FrameId pending, ValueType type, std::string_view text) {
   return values_.intern(std::move(value));
 }
 
-State Writer::finish(FrameId pending, uint32_t goals, ValueId value) {
+State Writer::finish(FrameId pending, uint32_t goals, ValueId value, Layout layout) {
   if (goals == kNone) return kDead;
-  if (pending == kRootFrame) return at(Kind::kDone, kRootFrame);
+  if (pending == kRootFrame) return at(Kind::kDone, kRootFrame, {});
   const FrameId frame = frames_->finish(pending, goals, value);
-  return frame == kNone ? kDead : at(Kind::kBehind, frame);
+  return frame == kNone ? kDead : at(Kind::kBehind, frame, layout);
 }
 
-State Writer::close(FrameId frame, uint8_t byte) {
+State Writer::close(FrameId frame, uint8_t byte, Layout layout) {
   const Frame& closed = (*frames_)[frame];
   if ((byte == '}') != closed.object) return kDead;
   const uint32_t goals =
       closed.object ? frames_->key_options(frame).closing : frames_->array_closing(frame);
   const bool keeps = goals != kNone && frames_->keeps_value(closed.parent);
-  return finish(closed.parent, goals, keeps ? frames_->value_of(frame) : kNone);
+  return finish(closed.parent, goals, keeps ? frames_->value_of(frame) : kNone, layout);
 }
 
 State Writer::begin_leaf(const Place& place, Kind kind, Machine* machine, bool keep_text,
@@ -331,6 +317,7 @@ State Writer::begin_leaf(const Place& place, Kind kind, Machine* machine, bool k
   if (inner == kDead) return kDead;
   Place next;
   next.kind = kind;
+  next.layout = place.layout;
   next.frame = place.frame;
   next.a = inner;
   next.c = keep_text ? texts_.append(ReadTexts::kEmpty, byte) : kNone;
@@ -351,13 +338,14 @@ State Writer::begin_value(const Place& place, uint8_t byte) {
   if (byte == '{' || byte == '[') {
     const FrameId frame =
         byte == '{' ? frames_->open_object(place.frame) : frames_->open_array(place.frame);
-    return frame == kNone ? kDead : at(Kind::kOpened, frame);
+    return frame == kNone ? kDead : at(Kind::kOpened, frame, place.layout);
   }
   const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
   for (uint32_t i = 0; i < kLiterals.size(); ++i) {
     if (byte != static_cast<uint8_t>(kLiterals[i][0]) || goals[i] == kNone) continue;
     Place next;
     next.kind = Kind::kLiteral;
+    next.layout = place.layout;
     next.frame = place.frame;
     next.a = i;
     next.b = 1;
@@ -378,7 +366,7 @@ State Writer::read_literal(const Place& place, uint8_t byte) {
   const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
   constexpr std::array<ValueType, 3> kTypes = {ValueType::kNull, ValueType::kTrue,
                                                ValueType::kFalse};
-  return finish(place.frame, goals[place.a], kept(place.frame, kTypes[place.a]));
+  return finish(place.frame, goals[place.a], kept(place.frame, kTypes[place.a]), place.layout);
 }
 
 State Writer::read_string(const Place& place, uint8_t byte) {
@@ -386,12 +374,14 @@ State Writer::read_string(const Place& place, uint8_t byte) {
   const State inner = machine->next(place.a, byte);
   if (inner == kDead) return kDead;
   if (byte == '"' && machine->accepts(inner)) {
-    if (place.c == kNone) return finish(place.frame, goals_of_leaf(place, inner), kNone);
+    if (place.c == kNone) {
+      return finish(place.frame, goals_of_leaf(place, inner), kNone, place.layout);
+    }
     const std::string raw = texts_.text(place.c);
     const auto value = decode_json_string(std::string_view(raw).substr(1));
     if (!value) return kDead;
     return finish(place.frame, frames_->goals_of_string(place.frame, *value),
-                  kept(place.frame, ValueType::kString, *value));
+                  kept(place.frame, ValueType::kString, *value), place.layout);
   }
   Place next = place;
   next.a = inner;
@@ -427,13 +417,14 @@ State Writer::read_number(const Place& place, uint8_t byte) {
     value = kept(place.frame, ValueType::kNumber, text);
   }
   // The state behind a value reads no further number: this does not recur.
-  const State behind = finish(place.frame, goals, value);
+  const State behind = finish(place.frame, goals, value, place.layout);
   return behind == kDead ? kDead : next(behind, byte);
 }
 
-State Writer::begin_key(FrameId object) {
+State Writer::begin_key(FrameId object, Layout layout) {
   const KeyOptions& options = frames_->key_options(object);
   Place place;
+  place.layout = layout;
   place.frame = object;
   if (options.any_other) {
     place.kind = Kind::kOpenKey;
@@ -449,10 +440,10 @@ State Writer::begin_key(FrameId object) {
   return state(place);
 }
 
-State Writer::end_key(FrameId object, Symbol key) {
+State Writer::end_key(FrameId object, Symbol key, Layout layout) {
   if (key == kNone) return kDead;
   const FrameId frame = frames_->with_key(object, key);
-  return frame == kNone ? kDead : at(Kind::kBeforeColon, frame);
+  return frame == kNone ? kDead : at(Kind::kBeforeColon, frame, layout);
 }
 
 State Writer::read_open_key(const Place& place, uint8_t byte) {
@@ -466,14 +457,14 @@ State Writer::read_open_key(const Place& place, uint8_t byte) {
   }
   if (byte != '"' || !body.accepts(place.a)) return kDead;
   const auto key = decode_json_string(texts_.text(place.c));
-  return key ? end_key(place.frame, values_.symbol(*key)) : kDead;
+  return key ? end_key(place.frame, values_.symbol(*key), place.layout) : kDead;
 }
 
 State Writer::read_key(const Place& place, uint8_t byte) {
   const KeyOptions& options = frames_->key_options(place.frame);
   if (byte == '"' && place.a != kNone) {
     const Symbol key = key_at(values_, options.named, positions_[place.a]);
-    if (key != kNone) return end_key(place.frame, key);
+    if (key != kNone) return end_key(place.frame, key, place.layout);
   }
   Place next = place;
   if (place.a != kNone) {
@@ -487,7 +478,7 @@ State Writer::read_key(const Place& place, uint8_t byte) {
     next.b = options.others->next(place.b, byte);
     if (next.b != kDead && byte == '"' && options.others->accepts(next.b)) {
       const auto key = decode_json_string(texts_.text(place.c));
-      return key ? end_key(place.frame, values_.symbol(*key)) : kDead;
+      return key ? end_key(place.frame, values_.symbol(*key), place.layout) : kDead;
     }
     next.c = next.b != kDead ? texts_.append(place.c, byte) : ReadTexts::kEmpty;
   }
@@ -499,193 +490,6 @@ bool Writer::accepts(State state) {
   if (place.kind == Kind::kDone) return true;
   return place.kind == Kind::kNumber && place.frame == kRootFrame &&
          frames_->start(place.frame).numbers->accepts(place.a);
-}
-
-std::optional<Machine::Inner> Writer::inner(State state) {
-  const Place place = places_[state];
-  Inner out;
-  if (place.kind == Kind::kString || place.kind == Kind::kNumber) {
-    return inner_of_value(place);
-  }
-  if (place.kind == Kind::kKey && place.b != kDead) return inner_of_key(place);
-  if (place.kind != Kind::kOpenKey) return std::nullopt;
-  out.machine = &leaves_->string_body().with_quote();
-  out.state = place.a;
-  const KeyOptions& options = frames_->key_options(place.frame);
-  // Names that go on behind half an escape cannot be listed; those that a token writes with escapes
-  // of its own are not.
-  out.uniform = options.uniform && add_special(place.c, options.special, out);
-  return out;
-}
-
-bool Writer::add_special(uint32_t text, const std::vector<Symbol>& keys, Inner& inner) {
-  if (keys.empty()) return true;
-  const auto read = decode_json_string(texts_.text(text));
-  if (!read) return false;
-  const auto less = [&](Symbol key, const std::string& name) { return values_.text(key) < name; };
-  for (auto it = std::lower_bound(keys.begin(), keys.end(), *read, less);
-       it != keys.end() && values_.text(*it).starts_with(*read); ++it) {
-    inner.exceptions.push_back(rest_of_key(values_.text(*it), read->size()));
-  }
-  return true;
-}
-
-Machine::Inner Writer::inner_of_value(const Place& place) {
-  const ValueStart& begin = frames_->start(place.frame);
-  const bool string = place.kind == Kind::kString;
-  const UnionMachine* const all = string ? begin.string_union : begin.number_union;
-  // Where one part of a union is left, it is the machine.
-  const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
-  Inner out;
-  if (all != nullptr && std::has_single_bit(alive)) {
-    out = all->part(place.a, static_cast<size_t>(std::countr_zero(alive)));
-  } else {
-    out.machine = string ? begin.strings : begin.numbers;
-    out.state = place.a;
-  }
-  out.uniform = place.c == kNone;
-  if (!out.uniform && string) out.uniform = compared_uniformly(place, out);
-  return out;
-}
-
-/// Whether a string that is kept for comparisons with other values, unless it is one of a few, has
-/// no influence on what may follow it. Adds these to the exceptions.
-bool Writer::compared_uniformly(const Place& place, Inner& inner) {
-  constexpr size_t kMostValues = 200;
-  constexpr uint64_t kManyCharacters = 1'000;
-  const ValueStart& begin = frames_->start(place.frame);
-  if (!frames_->keeps_value(place.frame) || begin.string_goals == kNone) return false;
-  for (const auto& [goal, alternatives] : begin.goals) {
-    for (const StringSet& set : alternatives->strings) {
-      if (set.language != arena_.any() || set.min > kManyCharacters || set.max < kManyCharacters) {
-        return false;
-      }
-    }
-  }
-  const auto read = decode_json_string(std::string_view(texts_.text(place.c)).substr(1));
-  if (!read) return false;
-  // Texts inside of all values that are compared.
-  std::vector<ValueId> queue;
-  for (FrameId frame = place.frame; frames_->keeps_value(frame); frame = (*frames_)[frame].parent) {
-    if (frames_->compares_with_constants(frame)) return false;
-    const std::vector<ValueId>& values = liveness_->lists()[(*frames_)[frame].values];
-    queue.insert(queue.end(), values.begin(), values.end());
-    if (frame == kRootFrame) break;
-  }
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (queue.size() > kMostValues) return false;
-    if (queue[i] == kNone) continue;
-    const JsonValue& value = values_[queue[i]];
-    queue.insert(queue.end(), value.items.begin(), value.items.end());
-    if (value.type == ValueType::kString && values_.text(value.text).starts_with(*read)) {
-      inner.exceptions.push_back(rest_of_key(values_.text(value.text), read->size()));
-    }
-  }
-  std::ranges::sort(inner.exceptions);
-  inner.exceptions.erase(std::ranges::unique(inner.exceptions).begin(), inner.exceptions.end());
-  inner.compares = true;
-  return true;
-}
-
-State Writer::behind_other_key(FrameId object) {
-  const auto [found, added] = behind_other_key_.emplace(object, kDead);
-  if (!added) return found->second;
-  const std::vector<Symbol> special = frames_->key_options(object).special;
-  std::string name = "?";
-  while (std::ranges::any_of(special, [&](Symbol key) { return values_.text(key) == name; })) {
-    name += '?';
-  }
-  const State state = end_key(object, values_.symbol(name));
-  behind_other_key_[object] = state;
-  return state;
-}
-
-State Writer::after(State state, State accepting) {
-  const Place place = places_[state];
-  if (place.kind == Kind::kString && place.c != kNone && frames_->keeps_value(place.frame)) {
-    // A string that no value in the document, and no string in a token, is equal to.
-    constexpr size_t kLongerThanTokens = 700;
-    return finish(place.frame, goals_of_leaf(place, accepting),
-                  kept(place.frame, ValueType::kString, std::string(kLongerThanTokens, '?')));
-  }
-  if ((place.kind == Kind::kString || place.kind == Kind::kNumber) && place.c == kNone) {
-    const ValueStart& begin = frames_->start(place.frame);
-    const bool string = place.kind == Kind::kString;
-    const UnionMachine* const all = string ? begin.string_union : begin.number_union;
-    const uint32_t alive = all != nullptr ? all->alive(place.a) : 0;
-    if (!std::has_single_bit(alive)) {
-      return finish(place.frame, goals_of_leaf(place, accepting), kNone);
-    }
-    const auto& parts = string ? begin.string_parts : begin.number_parts;
-    return finish(place.frame, frames_->goals_of_parts(parts, alive), kNone);
-  }
-  if (place.kind == Kind::kOpenKey && frames_->key_options(place.frame).uniform) {
-    return behind_other_key(place.frame);
-  }
-  return kDead;
-}
-
-/// A key among named ones and those of a machine: the named ones are exceptions.
-std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
-  const KeyOptions& options = frames_->key_options(place.frame);
-  Inner out;
-  out.machine = options.others;
-  out.state = place.b;
-  out.uniform = options.uniform && add_special(place.c, options.special, out);
-  if (place.a == kNone) return out;
-  const KeyPosition& position = positions_[place.a];
-  if (!position.escape.empty()) return std::nullopt;
-  for (uint32_t i = position.first; i < position.end; ++i) {
-    out.exceptions.push_back(rest_of_key(values_.text(options.named[i]), position.depth));
-  }
-  out.exceptions.emplace_back("\\");  // names that go on with an escape
-  return out;
-}
-
-ByteSet Writer::first_bytes(State state) {
-  const Place place = places_[state];
-  ByteSet out;
-  const auto blanks = [&] {
-    for (const char c : {' ', '\n', '\t'}) out.set(static_cast<uint8_t>(c));
-  };
-  switch (place.kind) {
-    case Kind::kDeadEnd:
-    case Kind::kDone:
-      return out;
-    case Kind::kKey:
-      if (place.b != kDead || place.a == kNone) return out.set();
-      return key_bytes(values_, frames_->key_options(place.frame).named, positions_[place.a]);
-    case Kind::kBeforeColon:
-      out.set(':');
-      return out;
-    case Kind::kBeforeKey:
-      blanks();
-      out.set('"');
-      return out;
-    case Kind::kLiteral:
-      out.set(static_cast<uint8_t>(kLiterals[place.a][place.b]));
-      return out;
-    case Kind::kBehind:
-      blanks();
-      out.set(',');
-      out.set((*frames_)[place.frame].object ? '}' : ']');
-      return out;
-    case Kind::kOpened:
-      blanks();
-      out.set((*frames_)[place.frame].object ? '}' : ']');
-      if ((*frames_)[place.frame].object) {
-        out.set('"');
-        return out;
-      }
-      [[fallthrough]];
-    case Kind::kValue:
-      blanks();
-      for (const char c : {'"', '-', '{', '[', 't', 'f', 'n'}) out.set(static_cast<uint8_t>(c));
-      for (char c = '0'; c <= '9'; ++c) out.set(static_cast<uint8_t>(c));
-      return out;
-    default:
-      return out.set();
-  }
 }
 
 size_t Writer::memory() const {

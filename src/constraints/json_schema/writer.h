@@ -2,10 +2,12 @@
 #ifndef CHIMERE_CONSTRAINTS_JSON_SCHEMA_WRITER_H_
 #define CHIMERE_CONSTRAINTS_JSON_SCHEMA_WRITER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "constraints/json_schema/expansion.h"
 #include "constraints/json_schema/frames.h"
 #include "constraints/json_schema/key_reader.h"
+#include "constraints/json_schema/layout.h"
 #include "constraints/json_schema/leaves.h"
 #include "constraints/json_schema/liveness.h"
 #include "constraints/json_schema/node.h"
@@ -20,6 +23,8 @@
 #include "constraints/regex.h"
 
 namespace chimere::constraints::json_schema {
+
+inline constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
 
 /// Bytes that were read, as a chain: equal texts have equal ids.
 class ReadTexts {
@@ -69,11 +74,9 @@ class Writer final : public JsonSchemaMachine {
     kBehind,       ///< behind a property or an item
     kBeforeKey,    ///< behind a comma of an object
   };
-  /// A step of white space: none, one space, or a line break and blanks.
-  enum : uint8_t { kNoSpace = 0, kOneSpace = 1, kLine = 2 };
   struct Place {
     Kind kind = Kind::kDeadEnd;
-    uint8_t space = kNoSpace;
+    Layout layout;
     bool behind_colon = false;
     FrameId frame = kRootFrame;
     uint32_t a = 0, b = 0, c = 0;
@@ -86,8 +89,8 @@ class Writer final : public JsonSchemaMachine {
   bool compared_uniformly(const Place& place, Inner& inner);
   struct PlaceHash {
     uint64_t operator()(const Place& place) const {
-      uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
-                      static_cast<uint64_t>(place.space) << 1 | (place.behind_colon ? 1 : 0);
+      uint64_t hash = uint64_t{place.layout.style} << 32 | static_cast<uint64_t>(place.kind) << 16 |
+                      uint64_t{place.layout.space} << 1 | (place.behind_colon ? 1 : 0);
       hash = hash_mix(hash_mix(hash, place.frame), place.a);
       return hash_mix(hash_mix(hash, place.b), place.c);
     }
@@ -100,30 +103,35 @@ class Writer final : public JsonSchemaMachine {
   Status read_guidance(ValueId schema);
 
   State state(const Place& place) { return places_.intern(place); }
-  State at(Kind kind, FrameId frame) {
+  State at(Kind kind, FrameId frame, Layout layout) {
     Place place;
     place.kind = kind;
+    place.layout = layout;
     place.frame = frame;
     return state(place);
   }
   /// The state after one more byte of white space; nullopt: it is none or not allowed.
-  std::optional<State> space(Place place, uint8_t byte, bool lines);
+  std::optional<State> blank(Place place, Gap gap, uint8_t byte);
+  /// The place, if the white space before it is complete.
+  std::optional<Place> end(Place place, Gap gap);
+  State read_opened(const Place& place, uint8_t byte);
+  State read_behind(const Place& place, uint8_t byte);
   State begin_value(const Place& place, uint8_t byte);
   State begin_leaf(const Place& place, Kind kind, Machine* machine, bool keep_text, uint8_t byte);
   State read_string(const Place& place, uint8_t byte);
   State read_number(const Place& place, uint8_t byte);
   State read_literal(const Place& place, uint8_t byte);
-  State begin_key(FrameId object);
+  State begin_key(FrameId object, Layout layout);
   State read_key(const Place& place, uint8_t byte);
   State read_open_key(const Place& place, uint8_t byte);
-  State end_key(FrameId object, Symbol key);
+  State end_key(FrameId object, Symbol key, Layout layout);
   /// The goals of a string or a number whose machine, the one that reads at `place`, has come to
   /// an accepting state; kNone: the value itself decides.
   uint32_t goals_of_leaf(const Place& place, State accepting);
   /// The state behind some key that is neither declared nor seen.
-  State behind_other_key(FrameId object);
-  State close(FrameId frame, uint8_t byte);
-  State finish(FrameId pending, uint32_t goals, ValueId value);
+  State behind_other_key(FrameId object, Layout layout);
+  State close(FrameId frame, uint8_t byte, Layout layout);
+  State finish(FrameId pending, uint32_t goals, ValueId value, Layout layout);
   /// The id of a value, or kNone if no record needs it.
   ValueId kept(FrameId pending, ValueType type, std::string_view text = {});
   bool closes(FrameId frame);
@@ -137,7 +145,8 @@ class Writer final : public JsonSchemaMachine {
   std::unique_ptr<Leaves> leaves_;
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<Frames> frames_;
-  std::unordered_map<FrameId, State> behind_other_key_;
+  std::optional<LayoutRules> layouts_;
+  std::unordered_map<uint64_t, State> behind_other_key_;  ///< by object and style
   ReadTexts texts_;
   Interner<KeyPosition, KeyPositionHash> positions_;
   Interner<Place, PlaceHash> places_;
