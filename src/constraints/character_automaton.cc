@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 #include "constraints/hash.h"
 
@@ -58,13 +59,34 @@ CodeRange supplementary(uint32_t first, uint32_t last) {
           kFirstSupplementary + ((last - kFirstSurrogate) << 10) + 0x3FF};
 }
 
-/// The characters that canonical JSON writes with an escape, or may.
-constexpr std::array<CodeRange, 4> kEscaped = {{
+/// Escapes::kUnusual.
+constexpr std::array<CodeRange, 4> kUnusualCharacters = {{
     {0, 0x1F},
     {'"', '"'},
     {'\\', '\\'},
     {0x7F, kLastCodePoint},
 }};
+/// Escapes::kRequired: those with a short form, and those without.
+constexpr std::array<CodeRange, 4> kShortEscapes = {{
+    {'\b', '\n'},
+    {'\f', '\r'},
+    {'"', '"'},
+    {'\\', '\\'},
+}};
+constexpr std::array<CodeRange, 3> kLongEscapes = {{
+    {0, '\b' - 1},
+    {'\v', '\v'},
+    {'\r' + 1, 0x1F},
+}};
+
+std::vector<CodeRange> intersection(CodeRange range, std::span<const CodeRange> list) {
+  std::vector<CodeRange> out;
+  for (const CodeRange& part : list) {
+    const CodeRange both = {std::max(part.first, range.first), std::min(part.last, range.last)};
+    if (both.first <= both.last) out.push_back(both);
+  }
+  return out;
+}
 
 CodeRange digits_range(uint32_t value, int left) {
   return {value << 4 * left, ((value + 1) << 4 * left) - 1};
@@ -79,7 +101,8 @@ CodeRange low_range(uint32_t digits, int left) {
 }  // namespace
 
 Result<CharacterAutomaton> CharacterAutomaton::create(RegexArena& arena, Regex language,
-                                                      uint64_t min, uint64_t max, Form form) {
+                                                      uint64_t min, uint64_t max, Form form,
+                                                      Escapes escapes) {
   const Error nothing_left = invalid_argument("no text satisfies the pattern and its lengths");
   const RegexArena::Window window = arena.window(language);
   min = std::max<uint64_t>(min, window.min);
@@ -102,7 +125,12 @@ Result<CharacterAutomaton> CharacterAutomaton::create(RegexArena& arena, Regex l
   out.language_ = language;
   out.min_ = static_cast<uint32_t>(min);
   out.max_ = static_cast<uint32_t>(max);
-  out.canonical_ = form != Form::kRaw && arena.is_words(language);
+  out.escapes_ = escapes;
+  if (form == Form::kRaw) {
+    out.escapes_ = Escapes::kAll;
+  } else if (escapes == Escapes::kAll && arena.is_words(language)) {
+    out.escapes_ = Escapes::kUnusual;
+  }
   out.bounded_ = min > 0 || max != RegexArena::kUnbounded;
   if (out.bounded_) out.longest_way_ = arena.longest_way(language);
   out.nodes_.emplace_back();
@@ -173,7 +201,7 @@ CharacterAutomaton::Step CharacterAutomaton::bytes(Regex regex, uint32_t value, 
 CharacterAutomaton::Step CharacterAutomaton::hex(Regex regex, uint32_t value, int left) {
   const CodeRange units = digits_range(value, left);
   const auto rest = static_cast<uint8_t>(left);
-  if (canonical_ && escaped(units) != std::vector<CodeRange>{units}) {
+  if (escapes_ != Escapes::kAll && escaped(units) != std::vector<CodeRange>{units}) {
     // Some of these characters are not escaped.
     if (left == 0) return {};
   } else if (units.last < kFirstSurrogate || units.first > kLastSurrogate) {
@@ -257,7 +285,7 @@ CharacterAutomaton::Step CharacterAutomaton::compute_step(const Node& node, uint
     case Kind::kEscape:
       if (byte == 'u') return hex(node.regex, 0, 4);
       if (const auto code = simple_escape(byte)) {
-        if (escaped({*code, *code}).empty()) return {};
+        if (short_escaped({*code, *code}).empty()) return {};
         return after_character(node.regex, *code);
       }
       return {};
@@ -303,13 +331,13 @@ CharacterAutomaton::Step CharacterAutomaton::step(NodeId id, uint8_t byte) {
 }
 
 std::vector<CodeRange> CharacterAutomaton::escaped(CodeRange range) const {
-  if (!canonical_) return {range};
-  std::vector<CodeRange> out;
-  for (const CodeRange& part : kEscaped) {
-    const CodeRange both = {std::max(part.first, range.first), std::min(part.last, range.last)};
-    if (both.first <= both.last) out.push_back(both);
-  }
-  return out;
+  if (escapes_ == Escapes::kAll) return {range};
+  if (escapes_ == Escapes::kUnusual) return intersection(range, kUnusualCharacters);
+  return intersection(range, kLongEscapes);
+}
+
+std::vector<CodeRange> CharacterAutomaton::short_escaped(CodeRange range) const {
+  return escapes_ == Escapes::kRequired ? intersection(range, kShortEscapes) : escaped(range);
 }
 
 /// The characters that a node inside a character can still become.
@@ -317,11 +345,16 @@ std::vector<CodeRange> CharacterAutomaton::characters(const Node& node) const {
   switch (node.kind) {
     case Kind::kBytes:
       return {utf8_range(node.value, node.left)};
-    case Kind::kEscape:
-      return escaped({0, kLastCodePoint});
+    case Kind::kEscape: {
+      std::vector<CodeRange> out = escaped({0, kLastCodePoint});
+      if (escapes_ != Escapes::kRequired) return out;
+      std::ranges::copy(kShortEscapes, std::back_inserter(out));
+      return out;
+    }
     case Kind::kHex: {
       const CodeRange units = digits_range(node.value, node.left);
       std::vector<CodeRange> out = escaped(units);  // surrogates lead nowhere
+      if (escapes_ == Escapes::kRequired) return out;
       const uint32_t first = std::max(units.first, kFirstSurrogate);
       const uint32_t last = std::min(units.last, kFirstLow - 1);
       if (first <= last) out.push_back(supplementary(first, last));
@@ -425,7 +458,8 @@ ByteSet CharacterAutomaton::first_bytes(State state) {
         const uint32_t end = i + 1 < segments.size() ? segments[i + 1].first : kLastCodePoint + 1;
         if (segments[i].first < 0x80) add(segments[i].first, std::min(end, 0x80U) - 1);
         if (end > 0x80) add(0xC2, 0xF4);
-        escapes = escapes || !escaped({segments[i].first, end - 1}).empty();
+        const CodeRange range = {segments[i].first, end - 1};
+        escapes = escapes || !escaped(range).empty() || !short_escaped(range).empty();
       }
       if (form_ != Form::kRaw) {
         out.set('"', arena_->accepts(node.regex));
@@ -500,7 +534,7 @@ uint64_t CharacterAutomaton::shared_key(State state) const {
   if (node.kind == Kind::kClosed) return combine(kJsonString, static_cast<uint64_t>(node.kind));
   uint64_t key = combine((form_ == Form::kRaw ? kText : kJsonString) << 16 |
                              static_cast<uint64_t>(node.kind) << 8 | node.left,
-                         uint64_t{node.value} << 1 | (canonical_ ? 1 : 0));
+                         uint64_t{node.value} << 2 | static_cast<uint64_t>(escapes_));
   key = combine(key, arena_->fingerprint(node.regex));
   if (count == kFree) return key;
   // What is left of the bounds counts.

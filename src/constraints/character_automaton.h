@@ -28,9 +28,18 @@ class CharacterAutomaton {
     kJsonAfterOpening  ///< a JSON string without its first quote
   };
 
-  /// Lengths in characters; `max` of RegexArena::kUnbounded: none.
+  /// Which characters of a JSON string may be written with an escape.
+  enum class Escapes : uint8_t {
+    kAll,       ///< every character, in each of its forms
+    kUnusual,   ///< what is not printable ASCII, and what must be
+    kRequired,  ///< what must be, in its shortest form
+  };
+
+  /// Lengths in characters; `max` of RegexArena::kUnbounded: none. `escapes` counts for JSON; where
+  /// the texts are listed, kAll means kUnusual.
   static Result<CharacterAutomaton> create(RegexArena& arena, Regex language, uint64_t min,
-                                           uint64_t max, Form form);
+                                           uint64_t max, Form form,
+                                           Escapes escapes = Escapes::kAll);
 
   State start() const { return start_; }
   State next(State state, uint8_t byte);
@@ -90,8 +99,9 @@ class CharacterAutomaton {
   Regex target(Regex regex, uint32_t code);
   std::optional<Regex> common_target(Regex regex, CodeRange range);
   std::vector<CodeRange> characters(const Node& node) const;
-  /// The characters of a range that may be written as escapes.
+  /// The characters of a range that may be written as \uXXXX, or as \ and a letter.
   std::vector<CodeRange> escaped(CodeRange range) const;
+  std::vector<CodeRange> short_escaped(CodeRange range) const;
   bool meets(Regex regex, uint32_t count);
   bool alive(NodeId id, uint32_t count);
   State state_of(NodeId node, uint32_t count);
@@ -106,9 +116,7 @@ class CharacterAutomaton {
   uint32_t min_ = 0;
   uint32_t max_ = RegexArena::kUnbounded;
   bool bounded_ = false;
-  /// The texts are listed: they are written as programs write them, without escapes of characters
-  /// that need none.
-  bool canonical_ = false;
+  Escapes escapes_ = Escapes::kAll;
   std::optional<uint64_t> longest_way_;
   State start_ = kDead;
 

@@ -28,8 +28,8 @@ struct JsonSchemaOptions {
   /// model that may add properties can add them without end.
   bool undeclared_properties = true;
   /// Whether documents are written as programs print them: integers without fraction and exponent
-  /// and within 64 bits, numbers in few digits, one style of white space. Every document is still
-  /// valid.
+  /// and within 64 bits, numbers in few digits, one style of white space, escapes only where JSON
+  /// requires them. Every document is still valid.
   bool canonical = false;
 };
 

@@ -188,6 +188,17 @@ TEST(JsonSchema, CanonicalWhiteSpace) {
   }
 }
 
+TEST(JsonSchema, CanonicalStrings) {
+  const std::vector<std::string> plain = {R"("é/ \n\"\\")", R"({"é/\n": 1})"};
+  const std::vector<std::string> escaped = {
+      R"("\u00e9")",         R"("\/")",         R"("\u0041")",       R"("\u000a")",
+      R"({"\u00e9/\n": 1})", R"({"é\/\n": 1})", R"({"é/\u000a": 1})"};
+  expect_canonical("{}", plain, escaped);
+  expect_canonical(R"({"type": ["object", "string"], "properties": {"é/\n": true}})", plain,
+                   escaped);
+  expect_canonical(R"({"enum": ["é/\n"]})", {R"("é/\n")"}, {R"("\u00e9/\n")", R"("é/\u000a")"});
+}
+
 TEST(JsonSchema, AnyDocument) {
   expect("{}", {"null", "[1, {\"a\": [true]}]", "\"\\u00e9\"", "-1.5e3", "{}", "[ ]", "{ }"},
          {"", "nul", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "01",

@@ -16,11 +16,12 @@ JsonStringMachine::~JsonStringMachine() = default;
 Result<std::unique_ptr<JsonStringMachine>> JsonStringMachine::create(RegexArena& arena,
                                                                      Regex language,
                                                                      const Options& options) {
-  CHIMERE_TRY(auto automaton,
-              CharacterAutomaton::create(arena, language, options.min_length, options.max_length,
-                                         options.opening_quote
-                                             ? CharacterAutomaton::Form::kJson
-                                             : CharacterAutomaton::Form::kJsonAfterOpening));
+  using Form = CharacterAutomaton::Form;
+  using Escapes = CharacterAutomaton::Escapes;
+  CHIMERE_TRY(auto automaton, CharacterAutomaton::create(
+                                  arena, language, options.min_length, options.max_length,
+                                  options.opening_quote ? Form::kJson : Form::kJsonAfterOpening,
+                                  options.canonical ? Escapes::kRequired : Escapes::kAll));
   return std::unique_ptr<JsonStringMachine>(
       new JsonStringMachine(std::make_unique<Impl>(Impl{std::move(automaton)})));
 }

@@ -23,6 +23,8 @@ class JsonStringMachine final : public Machine {
     uint64_t max_length = UINT64_MAX;
     /// Whether the opening quote belongs to the text; false: it was read before.
     bool opening_quote = true;
+    /// Whether characters are escaped only where JSON requires it, in their shortest form.
+    bool canonical = false;
   };
 
   /// Strings whose value lies in `language` and in the bounds. For an enumeration pass

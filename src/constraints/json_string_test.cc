@@ -100,8 +100,10 @@ TEST(JsonString, AgreesWithParserAndMatcher) {
     JsonStringMachine::Options options;
     if (random() % 2 == 0) options.min_length = random() % 4;
     if (random() % 2 == 0) options.max_length = options.min_length + random() % 5;
+    options.canonical = random() % 3 == 0;
     SCOPED_TRACE(testing::Message()
-                 << pattern << " " << options.min_length << " to " << options.max_length);
+                 << pattern << " " << options.min_length << " to " << options.max_length
+                 << (options.canonical ? ", canonical" : ""));
     auto machine = JsonStringMachine::create(arena, language, options);
     const auto member = [&](const std::string& value) {
       const size_t length = characters(value);
@@ -114,7 +116,8 @@ TEST(JsonString, AgreesWithParserAndMatcher) {
     for (int i = 0; i < 300; ++i) {
       const std::string text = random_json(random);
       const auto parsed = nlohmann::json::parse(text, nullptr, false);
-      const bool valid = parsed.is_string() && member(parsed.get<std::string>());
+      const bool valid = parsed.is_string() && member(parsed.get<std::string>()) &&
+                         (!options.canonical || text == parsed.dump());
       ASSERT_EQ(machine.ok() && accepts(**machine, text), valid) << text;
       accepted += valid ? 1 : 0;
     }
@@ -151,6 +154,7 @@ TEST(JsonString, NoStateIsADeadEnd) {
     if (random() % 2 == 0) options.min_length = random() % 4;
     if (random() % 3 != 0) options.max_length = options.min_length + random() % 5;
     options.opening_quote = random() % 2 == 0;
+    options.canonical = random() % 3 == 0;
     SCOPED_TRACE(testing::Message()
                  << pattern << " " << options.min_length << " to " << options.max_length);
     auto machine = JsonStringMachine::create(arena, language, options);
@@ -201,6 +205,33 @@ TEST(JsonString, MaskClassesAllowTheSameTexts) {
       state = (*machine)->next(state, at % 2 == 0 ? 'a' : 'b');
     }
   }
+}
+
+TEST(JsonString, CanonicalTextsEscapeWhatTheyMust) {
+  RegexArena arena;
+  JsonStringMachine::Options options;
+  options.canonical = true;
+  auto any = JsonStringMachine::create(arena, arena.any(), options);
+  auto words = JsonStringMachine::create(arena, arena.words({"\x1F\n\"é/"}), options);
+  ASSERT_TRUE(any.ok() && words.ok());
+  for (JsonStringMachine* machine : {any->get(), words->get()}) {
+    EXPECT_TRUE(accepts(*machine, R"("\u001f\n\"é/")"));
+    for (const char* text : {R"("\u001f\u000a\"é/")", R"("\u001f\n\u0022é/")",
+                             R"("\u001f\n\"\u00e9/")", R"("\u001f\n\"é\/")"}) {
+      EXPECT_FALSE(accepts(*machine, text)) << text;
+    }
+  }
+  for (const char* begun : {"\"\\u1", "\"\\ud", "\"\\u006", "\"\\/"}) {
+    EXPECT_EQ(read(**any, (*any)->start(), begun), kDead) << begun;
+  }
+  // Masks are shared between requests, but not with other escapes.
+  auto again = JsonStringMachine::create(arena, arena.any(), options);
+  auto escaped = JsonStringMachine::create(arena, arena.any());
+  const auto key = [](JsonStringMachine& machine) {
+    return machine.shared_key(read(machine, machine.start(), "\""));
+  };
+  EXPECT_EQ(key(**any), key(**again));
+  EXPECT_NE(key(**any), key(**escaped));
 }
 
 TEST(JsonString, LargeBoundsAndEnumerationsAreCheap) {

@@ -14,8 +14,9 @@ namespace {
 /// The escape sequences of a character of a declared name: \uXXXX with lower-case digits, and a
 /// short one. Printable ASCII characters have none but those that JSON requires: no program writes
 /// others, and a model that samples one loses the thread.
-std::vector<std::string> escapes_of(uint32_t code) {
+std::vector<std::string> escapes_of(uint32_t code, bool canonical) {
   std::vector<std::string> out;
+  if (canonical && (code == '/' || code >= 0x7F)) return out;
   constexpr std::string_view kCharacters = "\"\\/\b\f\n\r\t";
   constexpr std::string_view kLetters = "\"\\/bfnrt";
   if (code < 0x80) {
@@ -23,7 +24,7 @@ std::vector<std::string> escapes_of(uint32_t code) {
     if (at != std::string_view::npos) out.push_back(std::string("\\") + kLetters[at]);
   }
   const bool plain = code >= 0x20 && code < 0x7F && code != '"' && code != '\\';
-  if (plain) return out;
+  if (plain || (canonical && !out.empty())) return out;
   std::array<char, 16> text{};
   if (code < 0x10000) {
     std::snprintf(text.data(), text.size(), "\\u%04x", code);
@@ -65,7 +66,7 @@ uint64_t KeyPositionHash::operator()(const KeyPosition& position) const {
 }
 
 std::optional<KeyPosition> advance_key(const Values& values, const std::vector<Symbol>& names,
-                                       const KeyPosition& position, uint8_t byte) {
+                                       const KeyPosition& position, uint8_t byte, bool canonical) {
   if (position.escape.empty() && byte != '\\') {
     if (needs_escape(byte)) return std::nullopt;
     const auto byte_of = [&](Symbol name) {
@@ -100,7 +101,7 @@ std::optional<KeyPosition> advance_key(const Values& values, const std::vector<S
         end_of_character(values, names, position, i, static_cast<size_t>(character.length));
     // A raw character may have been begun before: escapes stand between characters only.
     if (character.kind == text::Utf8Char::Kind::kValid) {
-      for (const std::string& escape : escapes_of(character.code)) {
+      for (const std::string& escape : escapes_of(character.code, canonical)) {
         if (escape == next.escape) {
           return KeyPosition{i, end, position.depth + static_cast<uint32_t>(character.length), {}};
         }

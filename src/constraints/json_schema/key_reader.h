@@ -28,9 +28,10 @@ struct KeyPositionHash {
 };
 
 /// The position after a byte other than the closing quote; nullopt: no name continues so.
-/// `names` is ordered by text, without duplicates.
+/// `names` is ordered by text, without duplicates. `canonical`: characters are escaped only where
+/// JSON requires it, in their shortest form.
 std::optional<KeyPosition> advance_key(const Values& values, const std::vector<Symbol>& names,
-                                       const KeyPosition& position, uint8_t byte);
+                                       const KeyPosition& position, uint8_t byte, bool canonical);
 
 /// The name that ends at the position; kNone: none.
 Symbol key_at(const Values& values, const std::vector<Symbol>& names, const KeyPosition& position);

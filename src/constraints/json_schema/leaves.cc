@@ -264,6 +264,7 @@ Result<Machine*> Leaves::string_machine(const StringSet& set, bool opening_quote
   options.min_length = set.min;
   options.max_length = set.max;
   options.opening_quote = opening_quote;
+  options.canonical = canonical_;
   std::unique_ptr<Machine> machine;
   auto created = JsonStringMachine::create(arena_, set.language, options);
   if (created.ok()) {
@@ -359,6 +360,7 @@ StringBodyMachine& Leaves::string_body() {
   if (!body_) {
     JsonStringMachine::Options options;
     options.opening_quote = false;
+    options.canonical = canonical_;
     auto any = JsonStringMachine::create(arena_, arena_.any(), options);
     body_ = std::make_unique<StringBodyMachine>(*std::move(any));
   }

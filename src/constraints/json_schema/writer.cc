@@ -469,9 +469,10 @@ State Writer::read_key(const Place& place, uint8_t byte) {
   Place next = place;
   if (place.a != kNone) {
     const bool escaped = !positions_[place.a].escape.empty();
-    const auto position = byte == '"' && !escaped
-                              ? std::nullopt
-                              : advance_key(values_, options.named, positions_[place.a], byte);
+    const auto position =
+        byte == '"' && !escaped
+            ? std::nullopt
+            : advance_key(values_, options.named, positions_[place.a], byte, options_.canonical);
     next.a = position ? positions_.intern(*position) : kNone;
   }
   if (place.b != kDead) {
