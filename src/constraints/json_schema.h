@@ -23,9 +23,9 @@ struct JsonWhitespace {
 struct JsonSchemaOptions {
   JsonWhitespace whitespace;
   bool assert_formats = true;  ///< false: "format" is an annotation
-  /// Whether an object may have other properties than its schema lists if the schema says nothing
-  /// of them. Without, every document is still valid, but not every valid document is a text: a
-  /// model that may add properties can add them without end.
+  /// Whether an object may have other properties than those that its schema lists or requires, if
+  /// the schema says nothing of them. Without, every document is still valid, but not every valid
+  /// document is a text: a model that may add properties can add them without end.
   bool undeclared_properties = true;
   /// Whether documents are written as programs print them: integers without fraction and exponent
   /// and within 64 bits, numbers in few digits, one style of white space, escapes only where JSON

@@ -74,18 +74,39 @@ TEST(JsonSchema, UndeclaredProperties) {
       {R"({"a": 1})", R"([{"a": 1}])"}, {R"({"b": 1})", R"([{"a": 1, "b": 2}])"});
   expect_declared(R"({"type": "object", "allOf": [{"properties": {"a": true}}]})", {R"({"a": 1})"},
                   {R"({"b": 1})"});
-  // What is said of other properties, or by other schemas.
+  // What other schemas for the same object, and "required", name is declared, too.
   for (
       const char* schema :
-      {R"({"properties": {"a": true}, "additionalProperties": true})",
-       R"({"properties": {"a": true}, "patternProperties": {"^x": true}})",
-       R"({"properties": {"a": true}, "required": ["b"]})",
-       R"({"properties": {"a": true}, "minProperties": 2})",
+      {R"({"properties": {"a": true}, "required": ["b"]})",
        R"({"allOf": [{"properties": {"a": true}}, {"properties": {"b": true}}]})",
        R"({"$ref": "#/$defs/x", "properties": {"b": true}, "$defs": {"x": {"properties": {"a": true}}}})",
-       R"({"not": {"properties": {"a": {"const": 2}}, "required": ["a"]}})",
-       R"({"oneOf": [{"properties": {"a": {"type": "integer"}}}, {"type": "string"}]})",
+       R"({"properties": {"a": true}, "patternProperties": {"^b": true}})",
+       R"({"properties": {"a": true}, "dependentRequired": {"a": ["b"]}})",
        R"({"if": {"properties": {"a": {"const": 1}}}, "then": {"properties": {"b": true}}})"}) {
+    expect_declared(schema, {R"({"a": 1, "b": 2})"}, {R"({"a": 1, "b": 2, "c": 3})"});
+  }
+  // Each alternative declares its own.
+  for (const char* keyword : {"oneOf", "anyOf"}) {
+    expect_declared("{\"" + std::string(keyword) +
+                        R"(": [{"properties": {"k": {"const": "a"}, "x": true}, "required": ["k"]},
+                   {"properties": {"k": {"const": "b"}, "y": true}, "required": ["k"]}],
+            "properties": {"z": true}})",
+                    {R"({"k": "a", "x": 1, "z": 1})", R"({"k": "b", "y": 1})"},
+                    {R"({"k": "a", "y": 1})", R"({"k": "b", "c": 1})"});
+  }
+  expect_declared(R"({"properties": {"k": {"enum": ["a", "b"]}}, "required": ["k"],
+                      "if": {"properties": {"k": {"const": "a"}}},
+                      "then": {"properties": {"x": true}}, "else": {"properties": {"y": true}}})",
+                  {R"({"k": "a", "x": 1})", R"({"k": "b", "y": 1})"},
+                  {R"({"k": "a", "y": 1})", R"({"k": "b", "x": 1})", R"({"k": "b", "c": 1})"});
+  // What is said of other properties, and by negations.
+  for (const char* schema :
+       {R"({"properties": {"a": true}, "additionalProperties": true})",
+        R"({"properties": {"a": true}, "propertyNames": {"maxLength": 1}})",
+        R"({"properties": {"a": true}, "minProperties": 2})",
+        R"({"allOf": [{"properties": {"a": true}, "additionalProperties": true},
+                      {"properties": {"c": true}}]})",
+        R"({"not": {"properties": {"a": {"const": 2}}, "required": ["a"]}})"}) {
     expect_declared(schema, {R"({"a": 1, "b": 2})"}, {});
   }
   // No document without them.

@@ -16,8 +16,9 @@ uint64_t FrameHash::operator()(const Frame& frame) const {
   return hash;
 }
 
-Frames::Frames(Expander& expander, Liveness& liveness, Leaves& leaves, GoalId root)
-    : expander_(expander), liveness_(liveness), leaves_(leaves) {
+Frames::Frames(Expander& expander, Liveness& liveness, Leaves& leaves, DeclaredProperties* declared,
+               GoalId root)
+    : expander_(expander), liveness_(liveness), leaves_(leaves), declared_(declared) {
   Frame outside;
   outside.goals = list({root});
   intern(std::move(outside));
@@ -100,7 +101,8 @@ const ValueStart& Frames::start(FrameId pending) {
         complete = false;
       }
     }
-    for (const RecordId record : alternatives.objects) {
+    for (const RecordId any : alternatives.objects) {
+      const RecordId record = declared_ != nullptr ? declared_->closed(any) : any;
       if (liveness_.completable(record, {none, 0, &none})) out.objects.push_back({record, goal, 0});
     }
     for (const RecordId record : alternatives.arrays) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "constraints/json_schema/declared_properties.h"
 #include "constraints/json_schema/expansion.h"
 #include "constraints/json_schema/leaves.h"
 #include "constraints/json_schema/liveness.h"
@@ -84,7 +85,9 @@ struct KeyOptions {
 /// Creates frames. All results are kept.
 class Frames {
  public:
-  Frames(Expander& expander, Liveness& liveness, Leaves& leaves, GoalId root);
+  /// `declared`: nullptr: objects may have other properties than their schema declares.
+  Frames(Expander& expander, Liveness& liveness, Leaves& leaves, DeclaredProperties* declared,
+         GoalId root);
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
   uint32_t size() const { return frames_.size(); }
@@ -136,6 +139,7 @@ class Frames {
   Expander& expander_;
   Liveness& liveness_;
   Leaves& leaves_;
+  DeclaredProperties* declared_;
   Interner<Frame, FrameHash> frames_;
   std::unordered_map<uint32_t, std::unique_ptr<ValueStart>> starts_;
   std::unordered_map<FrameId, std::unique_ptr<KeyOptions>> key_options_;

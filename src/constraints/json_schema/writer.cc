@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "constraints/json_schema/declared_properties.h"
 #include "constraints/json_schema/loader.h"
 #include "constraints/json_schema/uri.h"
 
@@ -16,7 +15,7 @@ Result<std::unique_ptr<JsonSchemaMachine>> JsonSchemaMachine::create(
     std::string_view schema, const JsonSchemaOptions& options) {
   auto writer = json_schema::Writer::create(schema, options);
   if (!writer.ok() && !options.undeclared_properties) {
-    // Without them there may be no document, or the schema may be harder to expand.
+    // Without them it may be harder to decide what can be completed.
     JsonSchemaOptions open = options;
     open.undeclared_properties = true;
     writer = json_schema::Writer::create(schema, open);
@@ -79,7 +78,6 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
   LoadOptions load;
   load.assert_formats = options.assert_formats;
   CHIMERE_TRY(writer->schemas_, load_schemas(writer->values_, root, writer->arena_, load));
-  if (!options.undeclared_properties) refuse_undeclared_properties(writer->schemas_);
   writer->expander_ = std::make_unique<Expander>(writer->schemas_, writer->values_, writer->arena_);
   writer->leaves_ = std::make_unique<Leaves>(writer->arena_, options.canonical);
   writer->liveness_ = std::make_unique<Liveness>(*writer->expander_, *writer->leaves_);
@@ -89,8 +87,12 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
   if (!inhabited) {
     return invalid_argument(error_place("") + "the schema contradicts itself: no value is valid");
   }
-  writer->frames_ =
-      std::make_unique<Frames>(*writer->expander_, *writer->liveness_, *writer->leaves_, goal);
+  if (!options.undeclared_properties) {
+    writer->declared_ =
+        std::make_unique<DeclaredProperties>(*writer->expander_, *writer->liveness_);
+  }
+  writer->frames_ = std::make_unique<Frames>(*writer->expander_, *writer->liveness_,
+                                             *writer->leaves_, writer->declared_.get(), goal);
   CHIMERE_CHECK_OK(writer->warm_up(goal));
   writer->liveness_->begin_document();
   writer->layouts_.emplace(writer->options_.whitespace, options.canonical);
@@ -158,6 +160,7 @@ Status Writer::warm_up(GoalId root) {
       if (seen.size() > kMostGoals) break;
       // As when such an object begins: what cannot be decided is refused here.
       (void)liveness_->completable(id, {none, 0, &none});
+      if (declared_ != nullptr) (void)declared_->closed(id);
       CHIMERE_CHECK_OK(liveness_->status());
       for (const GoalId goal : liveness_->property_goals(id)) add(goal);
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "constraints/json_schema.h"
+#include "constraints/json_schema/declared_properties.h"
 #include "constraints/json_schema/expansion.h"
 #include "constraints/json_schema/frames.h"
 #include "constraints/json_schema/key_reader.h"
@@ -144,6 +145,7 @@ class Writer final : public JsonSchemaMachine {
   std::unique_ptr<Expander> expander_;
   std::unique_ptr<Leaves> leaves_;
   std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<DeclaredProperties> declared_;  ///< nullptr: others are allowed
   std::unique_ptr<Frames> frames_;
   std::optional<LayoutRules> layouts_;
   std::unordered_map<uint64_t, State> behind_other_key_;  ///< by object and style
