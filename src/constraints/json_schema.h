@@ -29,13 +29,14 @@ struct JsonSchemaOptions {
   bool undeclared_properties = true;
   /// Whether documents are written as programs print them: integers without fraction and exponent
   /// and within 64 bits, numbers in few digits, one style of white space, escapes only where JSON
-  /// requires them. Every document is still valid.
+  /// requires them, properties in the order of their declaration unless other keywords of the
+  /// schema require another one. Every document is still valid.
   bool canonical = false;
 };
 
 /// A document is a text of the machine exactly when it is valid under the schema, no object in it
 /// has a key twice or a property that the options exclude, and its white space is of the permitted
-/// kind.
+/// kind. Other options leave some of these out.
 ///
 /// Draft 2020-12 and draft 7 (by $schema; older keywords where they are unambiguous). Properties
 /// may come in any order. Boolean keywords (allOf, anyOf, oneOf, not, if) are brought into a

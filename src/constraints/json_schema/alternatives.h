@@ -76,6 +76,7 @@ struct ObjectScope {
   bool rest_evaluates = false;
   std::vector<ScopeId> covers;  ///< of unevaluatedProperties: keys that one of these evaluates are
                                 ///< free, the others have to satisfy `rest`
+  std::vector<Symbol> order;    ///< names that the schema declares, as they are written
   bool operator==(const ObjectScope&) const = default;
 };
 

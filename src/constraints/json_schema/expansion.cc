@@ -257,6 +257,7 @@ RecordId Expander::object_record(const Node& node) {
     for (const auto& [key, schema] : node.properties) {
       scope.named.emplace_back(key, goal_of(schema));
     }
+    scope.order = node.order;
     for (const auto& [names, schema] : node.pattern_properties) {
       scope.patterns.emplace_back(names, goal_of(schema));
     }
@@ -376,6 +377,7 @@ Alternatives Expander::enumeration_of(const Node& node) {
         for (size_t i = 0; i < value.keys.size(); ++i) {
           scope.named.emplace_back(value.keys[i], goal_of(const_node(value.items[i])));
         }
+        scope.order = values_.written_order(id);
         ObjectRecord record;
         record.scopes = {records_.object_scope(std::move(scope))};
         record.required = value.keys;

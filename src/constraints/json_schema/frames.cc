@@ -17,8 +17,12 @@ uint64_t FrameHash::operator()(const Frame& frame) const {
 }
 
 Frames::Frames(Expander& expander, Liveness& liveness, Leaves& leaves, DeclaredProperties* declared,
-               GoalId root)
-    : expander_(expander), liveness_(liveness), leaves_(leaves), declared_(declared) {
+               PropertyOrder* order, GoalId root)
+    : expander_(expander),
+      liveness_(liveness),
+      leaves_(leaves),
+      declared_(declared),
+      order_(order) {
   Frame outside;
   outside.goals = list({root});
   intern(std::move(outside));
@@ -215,7 +219,13 @@ const KeyOptions& Frames::key_options(FrameId object) {
   auto& slot = key_options_[object];
   if (slot) return *slot;
   slot = std::make_unique<KeyOptions>();
+  slot->ordered = order_ != nullptr;
   find_key_options(frames_[object], *slot);
+  if (slot->ordered && slot->closing == kNone && !slot->any()) {
+    // What is missing would have been before.
+    *slot = KeyOptions();
+    find_key_options(frames_[object], *slot);
+  }
   if (slot->closing == kNone && !slot->any()) liveness_.report_dead_end();
   return *slot;
 }
@@ -230,9 +240,15 @@ void Frames::find_key_options(const Frame& frame, KeyOptions& out) {
   for (const Candidate& candidate : frame.candidates) {
     const ObjectProgress at = progress(frame, candidate);
     if (liveness_.complete(candidate.record, at)) closing.push_back(candidate.goal);
-    const std::vector<Symbol> allowed = liveness_.allowed_keys(candidate.record, at);
+    std::vector<Symbol> allowed = liveness_.allowed_keys(candidate.record, at);
+    bool any_name = true;
+    if (out.ordered) {
+      const PropertyOrder::Next next = order_->next(candidate.record, at);
+      std::erase_if(allowed, [&](Symbol key) { return !order_->in_order(next, at, key); });
+      any_name = order_->in_order(next, at, kNone);
+    }
     out.named.insert(out.named.end(), allowed.begin(), allowed.end());
-    out.any_other = out.any_other || liveness_.all_other_keys(candidate.record, at);
+    out.any_other = out.any_other || (any_name && liveness_.all_other_keys(candidate.record, at));
     out.uniform = out.uniform && liveness_.uniform_others(candidate.record);
   }
   if (frame.candidates.size() > 1) {
@@ -255,7 +271,9 @@ void Frames::find_key_options(const Frame& frame, KeyOptions& out) {
     return;
   }
   for (const Candidate& candidate : frame.candidates) {
-    const Regex language = liveness_.other_keys(candidate.record, progress(frame, candidate));
+    const ObjectProgress at = progress(frame, candidate);
+    if (out.ordered && !order_->in_order(order_->next(candidate.record, at), at, kNone)) continue;
+    const Regex language = liveness_.other_keys(candidate.record, at);
     if (language != arena.none()) others.push_back(language);
   }
   out.uniform = frame.candidates.size() == 1 && liveness_.one_class(frame.candidates[0].record);
@@ -278,10 +296,12 @@ FrameId Frames::with_key(FrameId object, Symbol key) {
   std::vector<uint32_t> goals;
   std::vector<Candidate> left;
   const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
+  const bool ordered = key_options(object).ordered;
   if (!std::binary_search(seen.begin(), seen.end(), key)) {
     for (const Candidate& candidate : frame.candidates) {
-      const auto outcomes =
-          liveness_.property_outcomes(candidate.record, progress(frame, candidate), key);
+      const ObjectProgress at = progress(frame, candidate);
+      if (ordered && !order_->in_order(order_->next(candidate.record, at), at, key)) continue;
+      const auto outcomes = liveness_.property_outcomes(candidate.record, at, key);
       for (const Outcome& outcome : outcomes) goals.push_back(outcome.goal);
       if (!outcomes.empty()) left.push_back(candidate);
     }

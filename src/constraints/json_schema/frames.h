@@ -16,6 +16,7 @@
 #include "constraints/json_schema/expansion.h"
 #include "constraints/json_schema/leaves.h"
 #include "constraints/json_schema/liveness.h"
+#include "constraints/json_schema/property_order.h"
 
 namespace chimere::constraints::json_schema {
 
@@ -75,6 +76,7 @@ struct KeyOptions {
                                 ///< not end
   std::vector<Symbol> named;    ///< allowed keys, ordered by text
   bool any_other = false;       ///< and every other key that is not named and not seen
+  bool ordered = false;         ///< only keys in the order of declaration
   bool uniform = false;         ///< with the same goals for all of these, and those of `others`
   std::vector<Symbol> special;  ///< with `uniform`: keys that are read as others and that these
                                 ///< goals are not for, ordered by text
@@ -85,9 +87,10 @@ struct KeyOptions {
 /// Creates frames. All results are kept.
 class Frames {
  public:
-  /// `declared`: nullptr: objects may have other properties than their schema declares.
+  /// `declared`: nullptr: objects may have other properties than their schema declares. `order`:
+  /// nullptr: they may have them in any order.
   Frames(Expander& expander, Liveness& liveness, Leaves& leaves, DeclaredProperties* declared,
-         GoalId root);
+         PropertyOrder* order, GoalId root);
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
   uint32_t size() const { return frames_.size(); }
@@ -140,6 +143,7 @@ class Frames {
   Liveness& liveness_;
   Leaves& leaves_;
   DeclaredProperties* declared_;
+  PropertyOrder* order_;
   Interner<Frame, FrameHash> frames_;
   std::unordered_map<uint32_t, std::unique_ptr<ValueStart>> starts_;
   std::unordered_map<FrameId, std::unique_ptr<KeyOptions>> key_options_;

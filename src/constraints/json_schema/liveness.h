@@ -65,6 +65,9 @@ class Liveness {
                                          Symbol key);
   /// Whether the object may end.
   bool complete(RecordId record, const ObjectProgress& progress);
+  /// Keys that must still come when `seen`, and `next` unless it is kNone, are there.
+  std::vector<Symbol> pending(const ObjectRecord& record, const std::vector<Symbol>& seen,
+                              Symbol next) const;
 
   /// The keys of a record that do not depend on progress.
   struct Keys {
@@ -163,9 +166,6 @@ class Liveness {
   bool can_satisfy(RecordId record, const ObjectProgress& progress,
                    const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe);
   bool names_allow(RecordId record, Symbol key);
-  /// Keys that must still come when `seen` (and `next`) are there; nullopt: impossible.
-  std::vector<Symbol> pending(const ObjectRecord& record, const std::vector<Symbol>& seen,
-                              Symbol next) const;
   std::vector<Symbol> named_keys(RecordId record) const;
   const std::vector<Class>& classes(RecordId record);
   Regex names_language(RecordId record);

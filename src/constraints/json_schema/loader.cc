@@ -385,6 +385,7 @@ Status Loader::load_object_keyword(const Pending& at, const std::string& keyword
   if (keyword == "properties" || keyword == "patternProperties") {
     const JsonValue& map = values_[value];
     if (map.type != ValueType::kObject) return must_be(keyword, "an object");
+    if (keyword == "properties") node.order = values_.written_order(value);
     for (size_t i = 0; i < map.keys.size(); ++i) {
       const std::string& token = values_.text(map.keys[i]);
       CHIMERE_TRY(const NodeId schema, child(at, keyword, map.items[i], &token));

@@ -57,6 +57,7 @@ struct Node {
   std::vector<Regex> patterns;  ///< of pattern and format
 
   std::vector<std::pair<Symbol, NodeId>> properties;  ///< ascending
+  std::vector<Symbol> order;                          ///< of `properties` as they are written
   std::vector<std::pair<Regex, NodeId>> pattern_properties;
   NodeId additional_properties = kNone;
   NodeId property_names = kNone;

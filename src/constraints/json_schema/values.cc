@@ -42,6 +42,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
     Open done = std::move(open_.back());
     open_.pop_back();
     auto& members = done.members;
+    std::vector<Symbol> order;
+    for (const auto& [name, value] : members) order.push_back(name);
     std::stable_sort(members.begin(), members.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t i = 0; i < members.size(); ++i) {
@@ -49,7 +51,9 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
       done.value.keys.push_back(members[i].first);
       done.value.items.push_back(members[i].second);
     }
-    return add(std::move(done.value));
+    const ValueId id = values_.intern(std::move(done.value));
+    if (!std::ranges::is_sorted(order)) values_.set_written_order(id, std::move(order));
+    return place(id);
   }
   bool start_array(size_t /*elements*/) override {
     open_.emplace_back();
@@ -90,8 +94,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
     value.text = values_.symbol(decimal->text());
     return add(std::move(value));
   }
-  bool add(JsonValue value) {
-    const ValueId id = values_.intern(std::move(value));
+  bool add(JsonValue value) { return place(values_.intern(std::move(value))); }
+  bool place(ValueId id) {
     if (open_.empty()) {
       root_ = id;
     } else if (open_.back().value.type == ValueType::kArray) {
@@ -158,6 +162,16 @@ ValueId Values::intern(JsonValue value) {
   values_.push_back(std::move(value));
   index_.emplace(hash, id);
   return id;
+}
+
+const std::vector<Symbol>& Values::written_order(ValueId object) const {
+  const auto found = orders_.find(object);
+  return found != orders_.end() ? found->second : values_[object].keys;
+}
+
+void Values::set_written_order(ValueId object, std::vector<Symbol> keys) {
+  memory_ += 4 * keys.size() + 48;
+  orders_.emplace(object, std::move(keys));
 }
 
 ValueId Values::member(ValueId object, Symbol key) const {

@@ -47,6 +47,10 @@ class Values {
   const std::string& text(Symbol symbol) const { return texts_[symbol]; }
 
   ValueId intern(JsonValue value);
+  /// The keys of an object in the order in which a text that was parsed has them; ascending if none
+  /// has.
+  const std::vector<Symbol>& written_order(ValueId object) const;
+  void set_written_order(ValueId object, std::vector<Symbol> keys);
   const JsonValue& operator[](ValueId id) const { return values_[id]; }
 
   /// The value of a key; kNone if `object` is none or lacks it.
@@ -65,6 +69,7 @@ class Values {
   std::unordered_map<std::string_view, Symbol, ViewHash> symbols_;
   std::deque<JsonValue> values_;
   std::unordered_multimap<uint64_t, ValueId> index_;
+  std::unordered_map<ValueId, std::vector<Symbol>> orders_;  ///< those that are not ascending
   size_t memory_ = 0;
 };
 

@@ -91,8 +91,10 @@ Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
     writer->declared_ =
         std::make_unique<DeclaredProperties>(*writer->expander_, *writer->liveness_);
   }
+  if (options.canonical) writer->order_.emplace(*writer->expander_, *writer->liveness_);
   writer->frames_ = std::make_unique<Frames>(*writer->expander_, *writer->liveness_,
-                                             *writer->leaves_, writer->declared_.get(), goal);
+                                             *writer->leaves_, writer->declared_.get(),
+                                             writer->order_ ? &*writer->order_ : nullptr, goal);
   CHIMERE_CHECK_OK(writer->warm_up(goal));
   writer->liveness_->begin_document();
   writer->layouts_.emplace(writer->options_.whitespace, options.canonical);

@@ -146,6 +146,7 @@ class Writer final : public JsonSchemaMachine {
   std::unique_ptr<Leaves> leaves_;
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<DeclaredProperties> declared_;  ///< nullptr: others are allowed
+  std::optional<PropertyOrder> order_;
   std::unique_ptr<Frames> frames_;
   std::optional<LayoutRules> layouts_;
   std::unordered_map<uint64_t, State> behind_other_key_;  ///< by object and style
