@@ -497,10 +497,11 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
   const bool begins = number.kind == Kind::kBegin || number.kind == Kind::kMinus;
   if (byte == '-' && number.kind == Kind::kBegin) {
     out.kind = Kind::kMinus;
-    // Where both signs are alike, nothing depends on it.
+    // Where both signs are alike, nothing depends on it but what may follow a zero.
     out.negative = !plain || format.canonical;
     return out;
   }
+  if (plain && number.kind != Kind::kMinus) out.negative = false;
   if (begins || number.kind == Kind::kInteger) {
     if (digit) {
       out.kind = begins && byte == '0' ? Kind::kZero : Kind::kInteger;

@@ -287,6 +287,7 @@ bool is_canonical(std::string_view text) {
   for (const std::string& part : parts) {
     const bool number = part[0] == '-' || (part[0] >= '0' && part[0] <= '9');
     if (number && (part == "-0" || !std::regex_match(part, kNumber))) return false;
+    if (part[0] == '"' && json::parse(part).dump() != part) return false;
   }
   if (text == printed(parts, " ", nullptr) || text == printed(parts, "", nullptr)) return true;
   std::vector<std::string> indents = {"\t"};

@@ -25,7 +25,9 @@ constexpr std::string_view kSeeds[] = {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view schema(reinterpret_cast<const char*>(data), size);
-  const auto created = constraints::JsonSchemaMachine::create(schema);
+  const bool canonical = size % 2 != 0;
+  const auto created = constraints::JsonSchemaMachine::create(
+      schema, {.whitespace = {}, .undeclared_properties = !canonical, .canonical = canonical});
   if (!created.ok()) {
     if (created.error().message.empty()) std::abort();
     return 0;
