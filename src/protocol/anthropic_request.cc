@@ -654,8 +654,8 @@ std::optional<ApiError> parse_messages(std::string_view body, const Settings& de
                                        MessagesRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(counting ? kCountTokensType : kMessagesType, body,
-                    with_unknown(limits, true, out), out, kDeepJson);
+  return parse_body(counting ? kCountTokensType : kMessagesType, body, with_notes(limits, out), out,
+                    kDeepJson);
 }
 
 }  // namespace chimere::protocol

@@ -18,13 +18,7 @@ void read_prompt(Fields& fields, const FieldInfo& info, const RequestLimits& lim
 
 void read_completion_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                            CompletionRequest& out) {
-  // Clients of llama.cpp say -1 where they want no limit.
-  const Json* const limit = fields.any(info.name);
-  if (limit != nullptr && *limit == -1) {
-    read_setting(fields, info.name, settings::kMaxTokens, out.settings);
-  } else {
-    read_max_tokens(fields, info.name, out);
-  }
+  read_max_tokens(fields, info.name, out);
 }
 
 void read_best_of(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
@@ -100,7 +94,7 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
                                          const RequestLimits& limits, CompletionRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kCompletionType, body, with_unknown(limits, false, out), out);
+  return parse_body(kCompletionType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

@@ -57,8 +57,17 @@ Examples examples_of(const SettingInfo& s) {
       if (s.choices.empty()) return {{"x"}, {1, true}, {}};
       return {choices.get<std::vector<Json>>(), {1, true}, {"no such choice"}};
     default:
-      return numbers(s.min, s.max, s.kind == SettingInfo::Kind::kInteger);
+      break;
   }
+  Examples out = numbers(s.min, s.max, s.kind == SettingInfo::Kind::kInteger);
+  // The API takes more: see foreign_values.h.
+  const bool any_seed = &s == &settings::kSeed;
+  std::erase_if(out.out_of_range, [&](const Json& value) {
+    return (any_seed && whole_number(value)) || (&s == &settings::kTopK && value == -1) ||
+           (&s == &settings::kTemperature && value > s.max) ||
+           (&s == &settings::kMirostat && value == 1);
+  });
+  return out;
 }
 
 Examples examples_of(const FieldInfo& f) {
@@ -145,7 +154,7 @@ void check_field(const FieldInfo& info, const Place& place) {
       return;
     case FieldUse::kRefused:
       field.accepts(nullptr);
-      for (const Json& value : {Json(true), Json("x"), Json::object()}) {
+      for (const Json& value : {Json(true), Json("x"), Json{{"x", 1}}}) {
         field.refuses(value, "unsupported_parameter");
       }
       return;

@@ -77,7 +77,7 @@ std::optional<ApiError> parse_infill(std::string_view body, const Settings& defa
                                      const RequestLimits& limits, InfillRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kInfillType, body, with_unknown(limits, false, out), out);
+  return parse_body(kInfillType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

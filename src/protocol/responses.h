@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "protocol/token_logprobs.h"
+#include "protocol/warning.h"
 
 namespace chimere::protocol {
 
 struct EmbeddingsRequest;
-
-/// A field that is not honoured to the letter.
-struct Warning {
-  std::string param;
-  std::string message;  ///< a sentence, in ASCII
-};
 
 /// The fields that all parts of a response repeat.
 struct ResponseHead {

@@ -80,13 +80,21 @@ ModelRegistry::Core::EntryPtr ModelRegistry::Core::find(const std::string& name,
   return found;
 }
 
+ModelRegistry::Core::EntryPtr ModelRegistry::Core::wanted(const std::string& name,
+                                                          ModelKind kind) const {
+  EntryPtr found = find(name, kind);
+  const bool orchestrated = name == "odo" || name.starts_with("odo:");  // no model stands in for it
+  const bool any = !options.strict_names && !orchestrated && count(kind) == 1;
+  return found == nullptr && any ? find("", kind) : found;
+}
+
 int64_t ModelRegistry::Core::count(ModelKind kind) const {
   return std::ranges::count_if(
       entries, [&](const EntryPtr& entry) { return entry->source.about.kind == kind; });
 }
 
 std::optional<ApiError> ModelRegistry::Core::check(const std::string& name, ModelKind kind) const {
-  const EntryPtr found = find(name, kind);
+  const EntryPtr found = wanted(name, kind);
   if (found != nullptr && found->source.about.kind == kind) return std::nullopt;
   if (found == nullptr && !name.empty()) {
     constexpr size_t kListed = 8;
@@ -241,7 +249,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
   };
   if (auto error = check(name, kind)) return refuse(*error);
   if (stopping) return refuse(stopping_error());
-  EntryPtr entry = find(name, kind);
+  EntryPtr entry = wanted(name, kind);
   if (!entry->ready()) {
     // Before the request waits: afterwards the stream may belong to the endpoint.
     lock.unlock();
@@ -252,7 +260,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
     // Everything may have changed.
     if (auto error = check(name, kind)) return refuse(*error);
     if (stopping) return refuse(stopping_error());
-    entry = find(name, kind);
+    entry = wanted(name, kind);
   }
   if (entry->ready()) {
     ModelLease given = lease(entry, true);

@@ -259,11 +259,20 @@ class Budgets(unittest.TestCase):
                 server.close()
 
     def test_unknown_fields(self):
-        server = Server(CHIMERE, MODEL, unknown_fields="ignore")
+        body = {**GREEDY, "unheard_of": 1, "messages": [{**GREEDY["messages"][0], "colour": "red"}]}
+        server = Server(CHIMERE, MODEL)
         try:
-            _, headers, answer = server.call("POST", CHAT, {**GREEDY, "unheard_of": 1})
-            self.assertIn("unheard_of", headers["X-Chimere-Warning"])
-            self.assertEqual(answer["warnings"][0]["param"], "unheard_of")
+            _, headers, answer = server.call("POST", CHAT, body)
+            self.assertIn("'messages[0].colour', 'unheard_of'", headers["X-Chimere-Warning"])
+            self.assertEqual(answer["warnings"][0]["param"], "messages[0].colour")
+        finally:
+            server.close()
+        self.assertIn("ignored=messages[0].colour,unheard_of", server.log())
+        server = Server(CHIMERE, MODEL, "--strict-fields", "--strict-names")
+        try:
+            self.assertEqual(server.error(CHAT, body)["code"], "unknown_parameter")
+            self.assertEqual(server.error(CHAT, {**GREEDY, "model": "gpt-4o"}, 404)["code"], "model_not_found")
+            self.assertEqual(server.call("POST", CHAT, GREEDY)[0], 200)
         finally:
             server.close()
 

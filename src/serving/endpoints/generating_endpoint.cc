@@ -150,12 +150,23 @@ std::optional<ApiError> GeneratingEndpoint::add_choices(
   return std::nullopt;
 }
 
+void GeneratingEndpoint::note(Call& call, const protocol::GenerationFields& fields,
+                              std::vector<protocol::Warning>& warnings) const {
+  for (const std::string& name : fields.notes.ignored) {
+    call.ignored += (call.ignored.empty() ? "" : ",") + name;
+  }
+  std::ranges::move(protocol::warnings_of(fields.notes), std::back_inserter(warnings));
+  if (!call.orchestrator.empty() || fields.model.empty()) return;
+  const std::string& id = model_of(call).id;
+  if (fields.model == id || registry().find(fields.model, ModelKind::kText)) return;
+  warnings.push_back({"model", "This server has no model '" + fields.model.substr(0, 200) + "'; '" +
+                                   id + "' answers."});
+}
+
 void GeneratingEndpoint::generate(const CallPtr& call, const protocol::GenerationFields& fields,
                                   GenerationSpec spec, std::vector<protocol::Warning> warnings,
                                   const MakeWriter& make_writer) {
-  for (const std::string& name : fields.unknown) {
-    warnings.push_back({name, "The field '" + name + "' is unknown here and was ignored."});
-  }
+  note(*call, fields, warnings);
   spec.stream = fields.stream;
   spec.form = call->form;
   for (auto& header : context().responder.extra_headers(*call)) {
@@ -305,9 +316,7 @@ void GeneratingEndpoint::orchestrate(const CallPtr& call, protocol::ChatRequest 
                                              "n", "unsupported_value"));
   }
   std::vector<protocol::Warning> warnings;
-  for (const std::string& name : request.unknown) {
-    warnings.push_back({name, "The field '" + name + "' is unknown here and was ignored."});
-  }
+  note(*call, request, warnings);
   const auto job = std::make_shared<OrchestratedChat>(OrchestratedChat::Parts{
       call->stream, std::move(request), call->owner(), make_writer(warnings), call->form,
       context().responder.extra_headers(*call), std::move(on_end)});

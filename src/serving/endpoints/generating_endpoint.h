@@ -65,6 +65,9 @@ class GeneratingEndpoint : public Endpoint {
   static std::string reply_name(const ServedModel& model, const protocol::GenerationFields& fields);
 
  private:
+  /// Adds the warnings of the request, and names what it ignored for the log.
+  void note(Call& call, const protocol::GenerationFields& fields,
+            std::vector<protocol::Warning>& warnings) const;
   /// Makes the calls in the generations visible.
   void add_tools(const Call& call, const std::vector<protocol::Tool>& tools,
                  GenerationSpec& spec) const;
