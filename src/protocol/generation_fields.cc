@@ -400,11 +400,8 @@ void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
 
 void check_continued(Fields& fields, const ChatRequest& request) {
   if (request.messages.empty() || request.messages.back().role != "assistant") return;
-  if (!request.messages.back().tool_calls.empty()) {
-    return fields.fail(
-        "The last of 'messages' calls tools; add the results, or end with a text to continue.",
-        "messages", "unsupported_value");
-  }
+  if (!request.messages.back().tool_calls.empty() || request.messages.back().content.empty())
+    return;
   if (request.format.kind == OutputFormat::Kind::kText) return;
   fields.fail("'" + request.format.field +
                   "' says what the whole output must be, but the last of 'messages' is the "

@@ -223,8 +223,6 @@ TEST(ChatRequest, Messages) {
        "messages[0].content[0].type"},
       {R"([{"role":"assistant","content":"x","function_call":{"name":"f"}}])",
        "messages[0].function_call"},
-      {R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}])",
-       "messages"},
   };
   for (const auto& [messages, param] : cases) {
     ChatRequest bad;

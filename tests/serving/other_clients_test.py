@@ -42,6 +42,10 @@ CONVERSATIONS = {
     "blank content": [QUESTION, {"role": "assistant", "content": ""}, {"role": "user", "content": " \n"}],
     "the old role of functions": [QUESTION, {"role": "function", "name": "f", "content": "r"}, QUESTION],
     "to continue": [QUESTION, {"role": "assistant", "content": "ls lists"}],
+    "to continue behind reasoning": [QUESTION, {"role": "assistant", "content": "<think>\nIt lists.\n</think>\n\n"}],
+    "empty at the end": [QUESTION, {"role": "assistant", "content": ""}],
+    "calls at the end": [QUESTION, {"role": "assistant", "content": None, "tool_calls": [CALL]}],
+    "the assistant alone": [{"role": "assistant", "content": "ls lists"}],
 }
 
 OLD_FORM = [{"role": "system", "content": "You are opencode."}, {"role": "system", "content": "cwd: /"}, QUESTION,

@@ -60,6 +60,26 @@ std::string header_text(std::string_view text) {
   return out;
 }
 
+/// Moves reasoning that the content itself opens and closes to where it belongs.
+void take_reasoning(protocol::ChatMessage& message) {
+  constexpr std::string_view kOpen = "<think>";
+  constexpr std::string_view kClose = "</think>";
+  constexpr std::string_view kBlank = " \n\r\t";
+  const size_t open = message.content.find_first_not_of(kBlank);
+  const size_t close = message.content.find(kClose);
+  if (open == std::string::npos || close == std::string::npos || close < open ||
+      message.content.compare(open, kOpen.size(), kOpen) != 0) {
+    return;
+  }
+  const size_t begin = open + kOpen.size();
+  message.reasoning_content = message.content.substr(begin, close - begin);
+  message.content.erase(0, close + kClose.size());
+  message.content.erase(0, message.content.find_first_not_of(kBlank));
+  std::string& reasoning = message.reasoning_content;
+  reasoning.erase(0, reasoning.find_first_not_of(kBlank));
+  reasoning.erase(reasoning.find_last_not_of(kBlank) + 1);
+}
+
 }  // namespace
 
 std::optional<std::string> cache_scope(const std::string& owner, const std::string& key) {
@@ -77,14 +97,19 @@ std::optional<ApiError> GeneratingEndpoint::prepare(const Call& call,
                .template_kwargs = request.template_kwargs};
   // A model that must not call tools does not see them.
   if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) out.input.tools.clear();
-  protocol::ChatMessage& last = out.input.messages.back();
-  if (last.role == "assistant") {
-    out.input.continued = std::move(last);
-    out.input.messages.pop_back();
-    if (out.input.messages.empty()) {
-      return protocol::bad_field("A conversation of the assistant's message alone has no prompt.",
-                                 "messages");
-    }
+  const auto begun = [](const protocol::ChatMessage& m) {
+    return m.role == "assistant" && m.tool_calls.empty();
+  };
+  const auto empty = [](const protocol::ChatMessage& m) {
+    return m.content.empty() && m.reasoning_content.empty();
+  };
+  std::vector<protocol::ChatMessage>& messages = out.input.messages;
+  if (messages.size() > 1 && begun(messages.back()) && empty(messages.back())) messages.pop_back();
+  if (begun(messages.back()) && !empty(messages.back())) {
+    out.input.continued = std::move(messages.back());
+    messages.pop_back();
+    if (messages.empty()) messages.emplace_back().role = "user";
+    take_reasoning(*out.input.continued);
     // A message that has begun has its reasoning behind it.
     if (out.input.continued->reasoning_content.empty()) out.input.reasoning = "none";
     (void)request.settings.set(settings::kReasoning, "none", "reasoning");
