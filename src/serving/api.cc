@@ -49,13 +49,14 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
       keys_(keys),
       responder_({options.access, options.log_prompts, options.log}, metrics_, usage_),
       workers_(2, 1024),
+      compilers_(2, 1024),
       orchestrator_(options.orchestrator) {
   if (orchestrator_ != nullptr) {
     orchestrations_ = std::make_unique<WorkQueue>(kOrchestrations, kWaitingOrchestrations);
   }
   const EndpointContext context = {
-      models,   limits_,       volatile_rules_,       responder_, metrics_, usage_,
-      workers_, orchestrator_, orchestrations_.get(), draining_};
+      models,     limits_,       volatile_rules_,       responder_, metrics_, usage_, workers_,
+      compilers_, orchestrator_, orchestrations_.get(), draining_};
   endpoints_.push_back(std::make_unique<StatusEndpoint>(context, options.version, connections_));
   endpoints_.push_back(std::make_unique<AdminEndpoint>(context, active_, keys, usage_));
   endpoints_.push_back(std::make_unique<GenerationEndpoint>(context));
@@ -80,6 +81,7 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
 void Api::stop() {
   if (orchestrations_) orchestrations_->stop();
   workers_.stop();
+  compilers_.stop();
   for (const auto& endpoint : endpoints_) endpoint->stop();
 }
 

@@ -87,6 +87,7 @@ class Api final : public HttpHandler {
   ActiveCalls active_;
   Responder responder_;
   WorkQueue workers_;
+  WorkQueue compilers_;
   protocol::ChatOrchestrator* const orchestrator_;
   std::unique_ptr<WorkQueue> orchestrations_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;

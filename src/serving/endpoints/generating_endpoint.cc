@@ -297,6 +297,22 @@ void GeneratingEndpoint::chat(const CallPtr& call, protocol::ChatRequest request
   if (!call->orchestrator.empty()) {
     return orchestrate(call, std::move(request), make_writer, std::move(on_end));
   }
+  const bool compiles =
+      !request.tools.empty() || request.format.kind != protocol::OutputFormat::Kind::kText;
+  const auto wanted = std::make_shared<protocol::ChatRequest>(std::move(request));
+  run(call, compiles, [this, call, wanted, make_writer, on_end = std::move(on_end)] {
+    answer(call, std::move(*wanted), make_writer, on_end);
+  });
+}
+
+void GeneratingEndpoint::run(const CallPtr& call, bool compiles, std::function<void()> work) const {
+  if (!compiles) return work();
+  if (context().compilers.push(std::move(work))) return;
+  respond(call, ApiError{"overloaded", "Too many requests with constraints wait.", "", 1});
+}
+
+void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest request,
+                                const MakeWriter& make_writer, OnEnd on_end) {
   if (auto error = check_model(*call, request.model)) return respond(call, *error);
   const ServedModel& model = model_of(*call);
   Prepared prepared;
