@@ -34,7 +34,8 @@ void check_continued(Fields& fields, const ChatRequest& request);
 
 /// Reads a limit of the generation, at least 1; a value above the setting's maximum is lowered to
 /// it.
-void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out);
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out,
+                     int64_t least = 1);
 
 }  // namespace chimere::protocol
 
