@@ -118,6 +118,7 @@ Status run(CommandLine line, const RunFlags& flags) {
     CHIMERE_TRY(Conversation::Prompt asked, conversation->ask(prompt));
     request.prompt = std::move(asked.tokens);
     start = asked.start;
+    request.reasoning = start;
   }
   CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, start));
   const uint64_t seed = request.sampling.seed;

@@ -409,13 +409,13 @@ void check_continued(Fields& fields, const ChatRequest& request) {
               "messages", "conflicting_fields");
 }
 
-void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out) {
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out, int64_t least) {
   int64_t most = 0;
   if (const Json* value = fields.any(name); value != nullptr && *value == -1) {
     (void)out.settings.set(settings::kMaxTokens, "-1", fields.path_of(name));  // a valid value
     return;
   }
-  if (!fields.integer(name, 1, std::numeric_limits<int64_t>::max(), most)) return;
+  if (!fields.integer(name, least, std::numeric_limits<int64_t>::max(), most)) return;
   if (!out.max_tokens.first.empty() && out.max_tokens.second != most) {
     return fields.fail("'" + out.max_tokens.first + "' is " +
                            std::to_string(out.max_tokens.second) + " and '" + std::string(name) +

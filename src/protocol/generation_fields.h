@@ -35,9 +35,10 @@ void read_think(Fields& fields, std::string_view name, ChatRequest& out);
 /// Fails if the last message is the assistant's and cannot be continued.
 void check_continued(Fields& fields, const ChatRequest& request);
 
-/// Reads a limit of the generation, at least 1, or -1 for none; a value above the setting's maximum
-/// is lowered to it.
-void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out);
+/// Reads a limit of the generation, at least `least`, or -1 for none; a value above the setting's
+/// maximum is lowered to it.
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out,
+                     int64_t least = 1);
 
 }  // namespace chimere::protocol
 

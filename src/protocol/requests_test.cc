@@ -403,7 +403,8 @@ TEST(CompletionRequest, PromptsOfEveryKind) {
   EXPECT_EQ(prompts(R"("x")", R"(,"suffix":"y")"), "refused suffix");
   EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2)"), "refused best_of");
   EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2,"n":2)"), "1");
-  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "refused echo");
+  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "1");
+  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"max_tokens":0)"), "1");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":0)"), "refused max_tokens");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":-1)"), "1");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":100000000)"), "1");

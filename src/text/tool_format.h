@@ -21,6 +21,9 @@ struct ToolDefinition {
   std::string parameters;   ///< JSON text of an object, a JSON Schema; may be empty
 };
 
+/// What the answer follows in gpt-oss's format, after channels with reasoning and calls.
+inline constexpr std::string_view kHarmonyAnswer = "<|channel|>final<|message|>";
+
 /// A call of a tool.
 struct ToolCall {
   std::string id;  ///< may be empty

@@ -148,6 +148,7 @@ std::optional<ApiError> GeneratingEndpoint::add_choices(
   if (!made.ok()) return protocol::from_engram(made.error());
   engine::Request& request = *made;
   request.stop = fields.stop;
+  request.reasoning = start;
   request.min_tokens = static_cast<int32_t>(fields.min_tokens);
   if (auto error = choose_adapters(model, fields, request.adapters)) return error;
   request.use_cache = fields.use_cache;
@@ -213,14 +214,21 @@ void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol:
   const ServedModel& model = model_of(call);
   const text::ToolFormat& format = model.prompt_template->tool_format();
   // In gpt-oss's format all of a generation stands in channels.
-  if (tools.empty() && format.style != text::ToolFormat::Style::kHarmony) return;
+  const bool harmony = format.style == text::ToolFormat::Style::kHarmony;
+  if (tools.empty() && !harmony) return;
   spec.tools.emplace();
   spec.tools->format = format;
   for (const protocol::Tool& tool : tools) {
     spec.tools->definitions.push_back({tool.name, tool.description, tool.parameters});
   }
   const std::vector<int32_t> visible = control_tokens(model.tokenizer, format);
-  for (GenerationSpec::Choice& choice : spec.choices) choice.request.visible_tokens = visible;
+  for (GenerationSpec::Choice& choice : spec.choices) {
+    choice.request.visible_tokens = visible;
+    if (!harmony) continue;
+    // All but the last channel is reasoning or calls.
+    choice.request.reasoning = text::ReasoningSplitter::Start::kThinking;
+    choice.request.reasoning_end = text::kHarmonyAnswer;
+  }
 }
 
 std::optional<ApiError> GeneratingEndpoint::constrain(

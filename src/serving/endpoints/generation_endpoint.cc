@@ -80,6 +80,10 @@ void GenerationEndpoint::complete(const CallPtr& call, protocol::CompletionReque
                         text::ReasoningSplitter::Start::kContent, echo, spec, warnings);
     if (error) return respond(call, *error);
   }
+  const bool nothing = !request.max_tokens.first.empty() && request.max_tokens.second == 0;
+  for (GenerationSpec::Choice& choice : spec.choices) {
+    choice.request.prompt_logprobs = request.echo && (request.logprobs >= 0 || nothing);
+  }
   error = constrain(*call, format_constraint(request.format), request.format.field, spec);
   if (error) return respond(call, *error);
   generate(call, request, std::move(spec), std::move(warnings), writer(*call, request, false));
