@@ -55,6 +55,7 @@ struct ModelSpec {
   std::string output_norm = "output_norm.weight";
   std::vector<LayerSpec> layers;  ///< without MTP heads
   std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
+  int unread_blocks = 0;          ///< after those, MTP heads of a kind that is not run
   Pooling pooling = Pooling::kNone;
 
   int n_layers() const { return static_cast<int>(layers.size()); }
@@ -65,9 +66,9 @@ struct ModelSpec {
   bool embeds() const { return encoder || pooling != Pooling::kNone; }
 };
 
-/// Reads and checks what every architecture has: all but layers, MTP heads and pooling. Errors:
-/// those of Keys; kInvalidData (a key or the vocabulary contradicts another), kUnsupported (rotary
-/// positions that are not implemented).
+/// Reads and checks what every architecture has: all but layers and MTP heads. Errors: those of
+/// Keys; kInvalidData (a key or the vocabulary contradicts another), kUnsupported (rotary positions
+/// or a pooling type that are not implemented).
 Result<ModelSpec> read_model(const Keys& keys);
 
 /// How many of "block_count" blocks are layers, and how many the MTP heads after them
@@ -81,9 +82,6 @@ Result<Blocks> read_blocks(const Keys& keys);
 /// [blocks.layers] whether a layer has a recurrent mixer in place of attention:
 /// "attention.recurrent_layers", or else all but every n-th layer ("full_attention_interval", 4).
 Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& blocks);
-
-/// "pooling_type" of an embedding model, kNone without it. Errors: kUnsupported (another type).
-Result<Pooling> read_pooling(const Keys& keys);
 
 }  // namespace chimere::model
 

@@ -9,8 +9,8 @@ namespace {
 
 Result<ModelSpec> read_encoder(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(model.pooling, read_pooling(keys));
   model.norm = NormKind::kLayer;
+  CHIMERE_TRY(model.norm_eps, keys.positive_or("attention.layer_norm_epsilon", model.norm_eps));
   model.encoder = true;
   model.embedding_norm = "token_embd_norm.weight";
   return model;
@@ -66,13 +66,14 @@ Result<ModelSpec> nomic_bert(const Keys& keys) {
 /// ALiBi and GEGLU (Günther et al. 2023, arXiv:2310.19923). The gate is a tensor of its own, the
 /// first half of "ffn_up", or missing.
 Result<ModelSpec> jina_bert_v2(const Keys& keys) {
-  constexpr float kAlibiBias = 8;
+  constexpr float kUsualBias = 8;
+  CHIMERE_TRY(const float bias, keys.multiplier_or("attention.max_alibi_bias", kUsualBias));
   CHIMERE_TRY(const int n_ff, keys.integer_of_block("feed_forward_length", 0, 1, kMaxWidth));
   DenseSpec network = {.activation = kernels::Activation::kGeluErf};
   const bool own_gate = keys.file().find_tensor("blk.0.ffn_gate.weight") != nullptr;
   network.fused = !own_gate && rows_of(keys, "blk.0.ffn_up.weight") == 2 * int64_t{n_ff};
   network.gated = own_gate || network.fused;
-  return read_post_norm_encoder(keys, {.alibi_bias = kAlibiBias}, network);
+  return read_post_norm_encoder(keys, {.alibi_bias = bias}, network);
 }
 
 /// Norms before the sub-layers; every n-th layer attends globally, the others within a window, with
