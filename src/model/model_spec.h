@@ -55,7 +55,6 @@ struct ModelSpec {
   std::string output_norm = "output_norm.weight";
   std::vector<LayerSpec> layers;  ///< without MTP heads
   std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
-  int unread_blocks = 0;          ///< after those, MTP heads of a kind that is not run
   Pooling pooling = Pooling::kNone;
 
   int n_layers() const { return static_cast<int>(layers.size()); }

@@ -83,7 +83,7 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     return unsupported("MTP heads of a model that scales embeddings or residuals are unknown.");
   }
   const int mtp_heads = model.mtp ? model.mtp->heads : 0;
-  if (model.unread_blocks > 0) binder.leave_out_blocks_from(model.n_layers() + mtp_heads);
+  binder.leave_out_heads_from(model.n_layers() + mtp_heads);
   for (int i = 0; i < mtp_heads; ++i) {
     auto head = model.mtp->bind(block(model.n_layers() + i),
                                 {model.n_vocab, w.output_norm.weight, w.output});

@@ -57,17 +57,15 @@ bool is_true(const gguf::Value& value, const Keys& /*keys*/) {
 
 bool is_width(const gguf::Value& value, const Keys& keys) {
   const auto width = keys.file().get_int(whole_name(keys, "embedding_length"));
-  return all_pass(value, [&](double x) {
-    return x == 0 || (width.ok() && x == static_cast<double>(*width));
-  });
+  return all_pass(
+      value, [&](double x) { return x == 0 || (width.ok() && x == static_cast<double>(*width)); });
 }
 
 /// A window that no token leaves.
 bool is_whole_context(const gguf::Value& value, const Keys& keys) {
   const auto own = keys.file().get_int(whole_name(keys, "context_length"));
   const int64_t context = std::max(own.ok() ? *own : 0, keys.rope().context);
-  return all_pass(value,
-                  [&](double x) { return x == 0 || x >= static_cast<double>(context); });
+  return all_pass(value, [&](double x) { return x == 0 || x >= static_cast<double>(context); });
 }
 
 /// Keys that say more about the window.

@@ -24,10 +24,25 @@ constexpr std::string_view kBlock = "blk.";
 
 /// First words of the names of tensors that belong to other parts of a model than its text model:
 /// vision, audio, what projects them, and further heads.
-constexpr std::string_view kOtherParts[] = {
-    "v",      "a",          "s",           "mm",          "mtp",         "vision",    "visual",
-    "audio",  "vision_model", "vision_tower", "audio_model", "audio_tower", "resampler", "projector",
-    "mm_projector", "multi_modal_projector", "medusa_head", "v_head", "value_head"};
+constexpr std::string_view kOtherParts[] = {"v",
+                                            "a",
+                                            "s",
+                                            "mm",
+                                            "mtp",
+                                            "vision",
+                                            "visual",
+                                            "audio",
+                                            "vision_model",
+                                            "vision_tower",
+                                            "audio_model",
+                                            "audio_tower",
+                                            "resampler",
+                                            "projector",
+                                            "mm_projector",
+                                            "multi_modal_projector",
+                                            "medusa_head",
+                                            "v_head",
+                                            "value_head"};
 
 /// "128 x 64"; a trailing dimension of 1 is omitted.
 std::string shape_text(const std::vector<int64_t>& dims) {
@@ -75,7 +90,9 @@ std::string WeightBinder::part_of(const std::string& tensor) const {
   const bool numbered =
       tensor.starts_with(kBlock) &&
       std::from_chars(number, tensor.data() + tensor.size(), block).ec == std::errc();
-  return numbered && block >= first_left_out_ ? "blk." + std::to_string(block) : std::string();
+  const std::string name = std::string(kBlock) + std::to_string(block);
+  const bool head = numbered && block >= first_left_out_ && has(name + ".nextn.eh_proj.weight");
+  return head ? name : std::string();
 }
 
 const gguf::TensorInfo* WeightBinder::find(const std::string& name,

@@ -66,8 +66,8 @@ class WeightBinder {
   void depend_on(const std::string& option, float value) { options_[option] = value; }
   const std::map<std::string, float>& options() const { return options_; }
 
-  /// Blocks from this number on hold MTP heads that are not run.
-  void leave_out_blocks_from(int first) { first_left_out_ = first; }
+  /// Blocks from this number on may hold MTP heads that are not run.
+  void leave_out_heads_from(int block) { first_left_out_ = block; }
 
   /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that no code
   /// bound: the file needs arithmetic that is not implemented here). Tensors of other parts than

@@ -36,7 +36,6 @@ Result<SubLayerSpec> read_network(const Keys& keys, int block, bool experts) {
 Result<ModelSpec> read_nemotron_h(const Keys& keys, bool experts) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
   CHIMERE_TRY(const Blocks blocks, read_blocks(keys));
-  model.unread_blocks = blocks.mtp_heads;
   CHIMERE_TRY(const Mamba2Spec mixer, read_mamba2(keys));
   for (int i = 0; i < blocks.layers; ++i) {
     CHIMERE_TRY(const int kv_heads,

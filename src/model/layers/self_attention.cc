@@ -94,7 +94,7 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated, Wi
     CHIMERE_TRY(a.window, keys.integer_or("attention.sliding_window", 0, 0, kMaxWindow));
   }
   CHIMERE_TRY(a.scale, keys.multiplier_or("attention.scale",
-                                         1.0F / std::sqrt(static_cast<float>(a.head_dim))));
+                                          1.0F / std::sqrt(static_cast<float>(a.head_dim))));
   if (a.n_heads % a.n_kv_heads != 0) {
     return invalid_data(keys.name("attention.head_count") + " (" + std::to_string(a.n_heads) +
                         ") must be a multiple of " + keys.name("attention.head_count_kv") + " (" +
