@@ -129,7 +129,6 @@ void correct_types(text::Vocabulary& vocabulary, std::string* corrected) {
                (wrong.size() == 1 ? " control token" : " control tokens") +
                " as ordinary text (tokenizer.ggml.token_type), the first " +
                vocabulary.tokens[first] + "; treated as control tokens.";
-  return;
 }
 
 }  // namespace

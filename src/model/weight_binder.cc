@@ -4,7 +4,6 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -24,25 +23,9 @@ constexpr std::string_view kBlock = "blk.";
 
 /// First words of the names of tensors that belong to other parts of a model than its text model:
 /// vision, audio, what projects them, and further heads.
-constexpr std::string_view kOtherParts[] = {"v",
-                                            "a",
-                                            "s",
-                                            "mm",
-                                            "mtp",
-                                            "vision",
-                                            "visual",
-                                            "audio",
-                                            "vision_model",
-                                            "vision_tower",
-                                            "audio_model",
-                                            "audio_tower",
-                                            "resampler",
-                                            "projector",
-                                            "mm_projector",
-                                            "multi_modal_projector",
-                                            "medusa_head",
-                                            "v_head",
-                                            "value_head"};
+constexpr std::string_view kOtherParts =
+    " v a s mm mtp vision visual audio vision_model vision_tower audio_model audio_tower resampler "
+    "projector mm_projector multi_modal_projector medusa_head v_head value_head ";
 
 /// "128 x 64"; a trailing dimension of 1 is omitted.
 std::string shape_text(const std::vector<int64_t>& dims) {
@@ -84,7 +67,7 @@ const gguf::TensorInfo* WeightBinder::lookup(const std::string& name) const {
 
 std::string WeightBinder::part_of(const std::string& tensor) const {
   const std::string part = tensor.substr(0, std::min(tensor.find('.'), tensor.size()));
-  if (std::ranges::find(kOtherParts, part) != std::end(kOtherParts)) return part;
+  if (kOtherParts.find(" " + part + " ") != std::string_view::npos) return part;
   int block = 0;
   const char* const number = tensor.data() + std::min(tensor.size(), kBlock.size());
   const bool numbered =
