@@ -193,6 +193,22 @@ TEST(UnreadKeys, ADeclaredRoutingReplacesTheArchitecturesOwn) {
   }
 }
 
+TEST(UnreadKeys, ModernBertHasTheActivationOfItsFile) {
+  const std::string key = "modern-bert.hidden_activation";
+  const std::vector<float> gelu = outputs(Runner(tiny("modern-bert", 1).bytes()));
+  for (const char* name : {"gelu", "silu", "relu"}) {
+    gguf::Writer writer = tiny("modern-bert", 1);
+    writer.set_string(key, name);
+    const Runner runner(writer.bytes());
+    if (std::string(name) == "relu") {
+      EXPECT_THAT(runner.error.message, HasSubstr(key + " is 'relu'"));
+    } else {
+      ASSERT_NE(runner.model, nullptr) << runner.error.message;
+      EXPECT_EQ(outputs(runner) == gelu, std::string(name) == "gelu");
+    }
+  }
+}
+
 /// Names of GGUF, of other converters, and of nobody.
 constexpr const char* kNames[] = {
     "vocab_size",
@@ -236,6 +252,8 @@ constexpr const char* kNames[] = {
     "altup.active_idx",
     "embedding_length_per_layer_input",
     "swiglu_clamp_exp",
+    "hidden_activation",
+    "num_loops",
     "dense_2_feat_in",
     "attention.head_count",
     "attention.head_count_kv",

@@ -1,5 +1,7 @@
 // BERT (Devlin et al. 2018, arXiv:1810.04805) and its relatives: encoders whose norms follow the
 // sub-layers, made for embeddings and for scores of pairs.
+#include <string>
+
 #include "model/arch/registry.h"
 #include "model/layers/dense_network.h"
 #include "model/layers/encoder_attention.h"
@@ -47,6 +49,16 @@ int64_t rows_of(const Keys& keys, const char* tensor) {
   return found != nullptr && found->dims.size() == 2 ? found->dims[1] : 0;
 }
 
+/// GELU, unless the file says otherwise.
+Result<kernels::Activation> read_activation(const Keys& keys) {
+  if (!keys.has("hidden_activation")) return kernels::Activation::kGeluErf;
+  CHIMERE_TRY(const std::string name, keys.file().get_string(keys.name("hidden_activation")));
+  if (name == "gelu") return kernels::Activation::kGeluErf;
+  if (name == "silu") return kernels::Activation::kSilu;
+  return unsupported(keys.name("hidden_activation") + " is '" + name +
+                     "'; gelu and silu can be run");
+}
+
 }  // namespace
 
 /// Learned positions; BGE, E5, MiniLM, RoBERTa.
@@ -86,6 +98,7 @@ Result<ModelSpec> modern_bert(const Keys& keys) {
               keys.integer_or("attention.sliding_window_pattern", 3, 1, kMaxCount));
   constexpr float kLocalBase = 1e4F;
   CHIMERE_TRY(const float local_base, keys.positive_or("rope.freq_base_swa", kLocalBase));
+  CHIMERE_TRY(const kernels::Activation activation, read_activation(keys));
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(EncoderAttentionSpec attention, read_encoder_attention(keys, i, /*rotary=*/true));
     if (window > 1 && i % interval != 0) {
@@ -94,7 +107,7 @@ Result<ModelSpec> modern_bert(const Keys& keys) {
     }
     CHIMERE_TRY(DenseSpec network, read_dense(keys, i));
     network.fused = true;
-    network.activation = kernels::Activation::kGeluErf;
+    network.activation = activation;
     LayerSpec layer = {.mixers = {attention}, .network = network};
     // The first layer reads the rows that the embedding norm leaves.
     if (i == 0) layer.mixer_norm.clear();
