@@ -39,12 +39,6 @@ std::string short_statistics(const engine::Outcome& o) {
   }
 }
 
-Result<engine::Request> request_for(const Settings& settings, const runtime::LoadedModel& loaded) {
-  CHIMERE_TRY(engine::Request request, runtime::request_from(settings, *loaded.tokenizer));
-  request.adapters = loaded.adapters->defaults();
-  return request;
-}
-
 Status write_file(const std::string& path, const std::string& text) {
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
   CHIMERE_CHECK_OK(
@@ -122,7 +116,7 @@ Result<std::unique_ptr<ChatSession>> ChatSession::open(const CommandLine& line,
 }
 
 Status ChatSession::use(std::unique_ptr<Model> model) {
-  CHIMERE_TRY(request_, request_for(line_.settings, model->loaded));
+  CHIMERE_TRY(request_, runtime::request_from(line_.settings, model->loaded));
   model_ = std::move(model);
   return {};
 }
@@ -224,7 +218,7 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
   }
   Settings changed = line_.settings;
   CHIMERE_CHECK_OK(changed.set(*setting, value, "/set " + name));
-  CHIMERE_TRY(engine::Request request, request_for(changed, model_->loaded));
+  CHIMERE_TRY(engine::Request request, runtime::request_from(changed, model_->loaded));
   if (setting == &settings::kReasoning) {
     CHIMERE_TRY(Conversation conversation, Conversation::start(model_->loaded, value));
     conversation.resume(model_->conversation.messages());

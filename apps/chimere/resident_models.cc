@@ -16,6 +16,7 @@
 #include "kernels/api.h"
 #include "runtime/adapters.h"
 #include "runtime/constraint_factory.h"
+#include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/loaded_embedder.h"
 #include "runtime/loaded_model.h"
@@ -50,7 +51,8 @@ class TextModel final : public serving::ResidentModel {
     if (service_ != nullptr) service_->stop();
   }
 
-  Status start(const std::string& id, const Settings& settings, const ServeContext& context) {
+  Status start(const std::string& id, const Settings& given, const ServeContext& context) {
+    CHIMERE_TRY(const Settings settings, runtime::with_file_defaults(given, *loaded_.file));
     engine::ServiceOptions options;
     options.engine = {.max_step_rows = loaded_.step_rows,
                       .max_running = static_cast<int32_t>(settings.get(settings::kMaxRunning)),

@@ -102,8 +102,7 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
-  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
-  request.adapters = loaded.adapters->defaults();
+  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, loaded));
   request.stop = flags.stop;
   auto start = text::ReasoningSplitter::Start::kContent;
   if (flags.raw) {

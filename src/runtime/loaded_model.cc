@@ -6,8 +6,9 @@
 
 namespace chimere::runtime {
 
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file) {
-  CHIMERE_TRY(text::Vocabulary vocabulary, model::vocabulary_from_gguf(file));
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file,
+                                                        std::string* corrected) {
+  CHIMERE_TRY(text::Vocabulary vocabulary, model::vocabulary_from_gguf(file, corrected));
   return text::Tokenizer::create(std::move(vocabulary));
 }
 

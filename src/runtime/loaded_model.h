@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -18,7 +19,9 @@
 
 namespace chimere::runtime {
 
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
+/// `corrected`: see model::vocabulary_from_gguf().
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file,
+                                                        std::string* corrected = nullptr);
 
 /// The tokenizer must outlive the result. Errors: kUnsupported (the file has no chat template),
 /// those of text::PromptTemplate::create().

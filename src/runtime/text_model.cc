@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/adapters.h"
+#include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/prediction.h"
 #include "runtime/prefix_cache_options.h"
@@ -80,7 +81,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader>
     return unsupported("This is an embedding model, which generates no text.");
   }
   CHIMERE_CHECK_OK(load_adapters(settings, loaded));
-  std::unique_ptr<TextModel> out(new TextModel(settings, std::move(loaded)));
+  CHIMERE_TRY(const Settings own, with_file_defaults(settings, *loaded.file));
+  std::unique_ptr<TextModel> out(new TextModel(own, std::move(loaded)));
   CHIMERE_CHECK_OK(out->start());
   return out;
 }

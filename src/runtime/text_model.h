@@ -37,8 +37,8 @@ class TextModel {
   /// reported too. A last call with token -1 carries text that was held back, if there is any.
   using OnToken = std::function<bool(int32_t token, float logprob, std::string_view text)>;
 
-  /// `settings` are also the defaults of generations. Errors: those of load() and
-  /// EngineService::create(); kUnsupported (an embedding model).
+  /// `settings` are also the defaults of generations, after with_file_defaults(). Errors: those of
+  /// load(), with_file_defaults() and EngineService::create(); kUnsupported (an embedding model).
   static Result<std::unique_ptr<TextModel>> load(std::unique_ptr<gguf::Reader> file,
                                                  const Settings& settings, const Runtime& runtime,
                                                  const LoadObserver& observer);
