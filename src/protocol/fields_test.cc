@@ -1,5 +1,7 @@
 // Every row of the tables of fields: its valid values are accepted, values of a wrong type or out
 // of range are refused with its name, and null is the same as absent.
+#include "protocol/fields.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +51,7 @@ Examples examples_of(const SettingInfo& s) {
   }
   Json choices = Json::array();
   for (const std::string_view choice : s.choices) choices.push_back(choice);
-  if (s.separator != '\0') return {{choices}, {1, "a", {1}, Json::array()}, {{"no such name"}}};
+  if (s.separator != '\0') return {{choices}, {1, {1}, Json::array()}, {{"no such name"}, "a"}};
   switch (s.kind) {
     case SettingInfo::Kind::kSwitch:
       return {{true, false}, {1, "x"}, {}};

@@ -57,7 +57,7 @@ constexpr auto kInfillRows = std::to_array<Row::Row>({
                 .help = "Texts that end the generation, at most 16 of 1 KiB each",
                 .type_text = "text or list of texts",
                 .valid = R"(["a", ["a", "b"], []])",
-                .invalid = R"(["", [1], [""], 1, {}])"},
+                .invalid = R"([[1], 1, {}])"},
                &read_infill_stops),
     Row::boolean<&InfillRequest::stream>({.name = "stream",
                                           .help = "The generation is sent as server-sent events",

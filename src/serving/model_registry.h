@@ -140,6 +140,8 @@ class ModelRegistry {
   /// empty name stands for the default one, and so does any name for the only one of its kind
   /// unless names are strict. Codes: model_not_found, model_does_not_write, model_does_not_embed.
   std::optional<protocol::ApiError> check(const std::string& name, ModelKind kind) const;
+  /// The error for a model of this name that find() does not find.
+  protocol::ApiError missing(const std::string& name, ModelKind kind) const;
 
   /// Calls `then` once: with the model, on this thread if it is loaded; else on another one when it
   /// is. Or with an error: those of check(); queue_full; model_unavailable (it cannot be loaded);

@@ -96,6 +96,11 @@ int64_t ModelRegistry::Core::count(ModelKind kind) const {
 std::optional<ApiError> ModelRegistry::Core::check(const std::string& name, ModelKind kind) const {
   const EntryPtr found = wanted(name, kind);
   if (found != nullptr && found->source.about.kind == kind) return std::nullopt;
+  return missing(name, kind);
+}
+
+ApiError ModelRegistry::Core::missing(const std::string& name, ModelKind kind) const {
+  const EntryPtr found = find(name, kind);
   if (found == nullptr && !name.empty()) {
     constexpr size_t kListed = 8;
     std::string names;
@@ -432,6 +437,11 @@ bool ModelRegistry::has_choice(ModelKind kind) const {
   const std::unique_lock lock(core_->mutex);
   const auto only = core_->find("", kind);
   return only != nullptr && (core_->count(kind) > 1 || !only->ready());
+}
+
+ApiError ModelRegistry::missing(const std::string& name, ModelKind kind) const {
+  const std::unique_lock lock(core_->mutex);
+  return core_->missing(name, kind);
 }
 
 std::optional<ApiError> ModelRegistry::check(const std::string& name, ModelKind kind) const {

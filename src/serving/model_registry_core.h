@@ -68,6 +68,7 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
   EntryPtr wanted(const std::string& name, ModelKind kind) const;
   int64_t count(ModelKind kind) const;
   std::optional<protocol::ApiError> check(const std::string& name, ModelKind kind) const;
+  protocol::ApiError missing(const std::string& name, ModelKind kind) const;
   ModelStatus status(const EntryPtr& entry);
   ModelLease lease(const EntryPtr& entry, bool request);
 

@@ -126,7 +126,7 @@ void OllamaEndpoint::show(const CallPtr& call) {
   }
   auto model = registry().find(request.model, ModelKind::kText);
   if (!model) model = registry().find(request.model, ModelKind::kEmbedding);
-  if (!model) return respond(call, *registry().check(request.model, ModelKind::kText));
+  if (!model) return respond(call, registry().missing(request.model, ModelKind::kText));
   respond(call, HttpResponse{200, protocol::ollama_show(describe(*model))});
 }
 
