@@ -78,7 +78,8 @@ Result<sampling::Sampled> PromptScorer::score(const model::StepResult& result, i
   const sampling::PartialLogits partial = {largest_, {&known, 1}, result.sums + row};
   CHIMERE_TRY(std::optional<sampling::Sampled> scored,
               sampler_.sample(partial, before, position, only_));
-  return *std::move(scored);  // one allowed token is always decided
+  if (scored) return *std::move(scored);
+  return invalid_data("The partial logits of a prompt's row lack its next token.");
 }
 
 }  // namespace chimere::engine
