@@ -174,7 +174,7 @@ constexpr UnreadKey kUnreadKeys[] = {
     {"use_parallel_residual", is_absent},
 };
 
-bool names(const UnreadKey& row, std::string_view key) {
+bool covers(const UnreadKey& row, std::string_view key) {
   return row.name.ends_with('.') ? key.starts_with(row.name) : key == row.name;
 }
 
@@ -188,7 +188,7 @@ Status check_unread_keys(const Keys& keys) {
     if (keys.was_read(key)) continue;
     const gguf::Value& value = *keys.file().find(whole);
     const auto* const row =
-        std::ranges::find_if(kUnreadKeys, [&](const UnreadKey& r) { return names(r, key); });
+        std::ranges::find_if(kUnreadKeys, [&](const UnreadKey& r) { return covers(r, key); });
     if (row != std::end(kUnreadKeys) && row->accepted(value, keys)) continue;
     return unsupported(whole + " = " + shown(value) + " is not implemented for models of " +
                        keys.architecture() +
