@@ -50,17 +50,38 @@ bool has_own_limit(Fields& fields) {
 
 /// OpenRouter's `reasoning` and Anthropic's `thinking`.
 struct ReasoningWish {
-  std::string effort;
-  std::string type;
+  std::string_view word;  ///< of effort_of(); empty: not given
   bool enabled = false;
   int64_t tokens = -1;
 };
 using Wish = FieldsOf<ReasoningWish>;
 
+void read_wish_word(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    ReasoningWish& out) {
+  std::string word;
+  if (!fields.text(info.name, word) || word.empty()) return;
+  if (effort_of(word).empty()) {
+    return fields.fail("'" + fields.path_of(info.name) +
+                           "' must be none, minimal, low, medium, high, xhigh, max, enabled, "
+                           "adaptive or disabled.",
+                       info.name);
+  }
+  out.word = effort_of(word);
+}
+
 constexpr auto kWishRows = std::to_array<Wish::Row>({
-    Wish::text<&ReasoningWish::effort>({.name = "effort", .help = "As `reasoning_effort`"}),
-    Wish::text<&ReasoningWish::type>(
-        {.name = "type", .help = "`enabled` or `adaptive`: without a limit; `disabled`: none"}),
+    Wish::other({.name = "type",
+                 .help = "`enabled` and `adaptive`: without a limit; `disabled`: none",
+                 .type_text = "text",
+                 .valid = R"(["enabled", "disabled", "adaptive"])",
+                 .invalid = R"(["x", 1])"},
+                &read_wish_word),
+    Wish::other({.name = "effort",
+                 .help = "As `reasoning_effort`; goes before `type`",
+                 .type_text = "text",
+                 .valid = R"(["low", "none", "xhigh"])",
+                 .invalid = R"(["x", 1])"},
+                &read_wish_word),
     Wish::boolean<&ReasoningWish::enabled>(
         {.name = "enabled", .help = "true: without a limit; false: none"}),
     Wish::integer<&ReasoningWish::tokens>(
@@ -77,20 +98,16 @@ void read_wish(Fields& fields, const FieldInfo& info, const RequestLimits& limit
   if (!value->is_object()) return read_think(fields, info.name, out);
   ReasoningWish wish;
   if (!read_object(kWishType, fields, *value, fields.path_of(info.name), limits, wish)) return;
-  if (const auto enabled = value->find("enabled"); enabled != value->end()) {
-    wish.type = *enabled == false ? "disabled" : "enabled";
+  const auto enabled = value->find("enabled");
+  if (wish.word.empty() && enabled != value->end() && !enabled->is_null()) {
+    wish.word = wish.enabled ? "auto" : "none";
   }
-  const std::string& word = wish.effort.empty() ? wish.type : wish.effort;
-  if (!word.empty() && effort_of(word).empty()) {
-    return fields.fail(
-        "'" + fields.path_of(info.name) + "' has an effort or type of no known name.", info.name);
-  }
-  if (wish.tokens >= 0 && effort_of(word) != "none") {
+  if (wish.tokens >= 0 && wish.word != "none") {
     set_reasoning(fields, info.name, std::to_string(wish.tokens), out);
-  } else if (effort_of(word) == "auto") {
+  } else if (wish.word == "auto") {
     turn_reasoning_on(out);
-  } else if (!word.empty()) {
-    set_reasoning(fields, info.name, effort_of(word), out);
+  } else if (!wish.word.empty()) {
+    set_reasoning(fields, info.name, wish.word, out);
   }
 }
 

@@ -107,7 +107,7 @@ TEST(ChatRequest, ErrorsNameTheField) {
       {R"("samplers":["unknown"])", "samplers"},
       {R"("seed":1.5)", "seed"},
       {R"("mirostat":3)", "mirostat"},
-      {R"("reasoning":{"effort":"extreme"})", "reasoning"},
+      {R"("reasoning":{"effort":"extreme"})", "reasoning.effort"},
       {R"("enable_thinking":1)", "enable_thinking"},
       {R"("logit_bias":[[1,true]])", "logit_bias"},
       {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
