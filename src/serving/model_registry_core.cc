@@ -83,9 +83,11 @@ ModelRegistry::Core::EntryPtr ModelRegistry::Core::find(const std::string& name,
 ModelRegistry::Core::EntryPtr ModelRegistry::Core::wanted(const std::string& name,
                                                           ModelKind kind) const {
   EntryPtr found = find(name, kind);
-  const bool orchestrated = name == "odo" || name.starts_with("odo:");  // no model stands in for it
-  const bool any = !options.strict_names && !orchestrated && count(kind) == 1;
-  return found == nullptr && any ? find("", kind) : found;
+  if (found != nullptr || options.strict_names || count(kind) != 1) return found;
+  found = find("", kind);
+  // Nothing stands in for an adapter or the orchestrator.
+  const bool adapter = name.starts_with(found->source.about.id + ":");
+  return adapter || name == "odo" || name.starts_with("odo:") ? nullptr : found;
 }
 
 int64_t ModelRegistry::Core::count(ModelKind kind) const {
