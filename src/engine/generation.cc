@@ -227,7 +227,8 @@ bool Generation::may_decode() const {
 bool Generation::may_launch(bool decodes, bool samples) const {
   if (!decodes && scorer_) return false;
   if (!samples) return true;
-  if (needed_.largest == 0 || thinking_ || constraint_ || request_.keep_state) return false;
+  if (!may_end() || needed_.largest == 0 || thinking_ || constraint_ || request_.keep_state)
+    return false;
   if (decodes && drafts_ && !drafts_->idle()) return false;
   return sampler_.choice_on_gpu(0).has_value();
 }
@@ -239,7 +240,8 @@ void Generation::choose_on_device(model::SequenceRows& rows) const {
 
 void Generation::want_partial_logits(model::SequenceRows& rows) {
   request_whole_rows(rows);
-  from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
+  // The largest logits may be those of tokens that must not end the generation yet.
+  from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty() && may_end();
   if (!from_partial_logits_) return rows.selected.clear();
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
   selected_.resize(rows.logits_of.size());
@@ -295,6 +297,10 @@ void Generation::advance_prompt(int64_t rows) {
   if (position_ != keep_at_) return;
   const auto first = request_.prompt.begin();
   outcome_.prefix = Prefix{{first, first + position_}, state_->checkpoint()};
+}
+
+bool Generation::may_end() const {
+  return static_cast<int32_t>(outcome_.tokens.size()) + tokens_launched_ >= request_.min_tokens;
 }
 
 bool Generation::ends_generation(int32_t token) const {

@@ -179,6 +179,8 @@ class Generation {
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;
+  /// min_tokens are generated or launched.
+  bool may_end() const;
   kernels::TokenMask continuing_tokens();
   /// What a token adds to the text of the generation.
   std::string text_bytes(int32_t token) const;

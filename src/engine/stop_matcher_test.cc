@@ -107,7 +107,8 @@ TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
   EXPECT_TRUE(told.matched());
 
   const StopMatcher channels({"x"}, StopMatcher::Start::kThinking, "<final>");
-  EXPECT_EQ(run(channels, "x</think>x<final>yxz", 2), std::pair(std::string("x</think>x<final>y"), std::string("x")));
+  EXPECT_EQ(run(channels, "x</think>x<final>yxz", 2),
+            std::pair(std::string("x</think>x<final>y"), std::string("x")));
 }
 
 TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsSplit) {
