@@ -326,7 +326,7 @@ Set random_value(std::mt19937& rng) {
 }
 
 TEST(UnreadKeys, AKeyIsReadOrChangesNoBitOrIsRefusedByName) {
-  constexpr int kChanges = 40;
+  constexpr int kChanges = 25;
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 rng(seed);

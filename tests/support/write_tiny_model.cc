@@ -1,9 +1,9 @@
 // Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
 // write_tiny_model OUT.gguf embedder, or write_tiny_model OUT.gguf fim, with tokens for filling in,
 // or write_tiny_model OUT.gguf other-converter, with what files of Ollama's converters have and
-// sampling defaults, or write_tiny_model OUT.gguf ARCHITECTURE SEED, where that of an encoder may end with "-rank".
-// Without VOCABULARY it is the model of tests/golden/; with 260 tokens or more it can encode any
-// text. With PART_BYTES it is split into OUT.gguf-00001-of-0000N.gguf and so on.
+// sampling defaults, or write_tiny_model OUT.gguf ARCHITECTURE SEED, where that of an encoder may
+// end with "-rank". Without VOCABULARY it is the model of tests/golden/; with 260 tokens or more it
+// can encode any text. With PART_BYTES it is split into OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
