@@ -387,6 +387,8 @@ void check_continued(Fields& fields, const ChatRequest& request) {
         "The last of 'messages' calls tools; add the results, or end with a text to continue.",
         "messages", "unsupported_value");
   }
+  const ChatMessage& last = request.messages.back();
+  if (last.content.empty() && last.reasoning_content.empty()) return;  // it is left out
   if (request.format.kind == OutputFormat::Kind::kText) return;
   fields.fail("'" + request.format.field +
                   "' says what the whole output must be, but the last of 'messages' is the "

@@ -77,16 +77,7 @@ std::optional<ApiError> GeneratingEndpoint::prepare(const Call& call,
                .template_kwargs = request.template_kwargs};
   // A model that must not call tools does not see them.
   if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) out.input.tools.clear();
-  protocol::ChatMessage& last = out.input.messages.back();
-  if (last.role == "assistant") {
-    out.input.continued = std::move(last);
-    out.input.messages.pop_back();
-    if (out.input.messages.empty()) {
-      return protocol::bad_field("A conversation of the assistant's message alone has no prompt.",
-                                 "messages");
-    }
-    // A message that has begun has its reasoning behind it.
-    if (out.input.continued->reasoning_content.empty()) out.input.reasoning = "none";
+  if (take_continued(model_of(call), out.input)) {
     (void)request.settings.set(settings::kReasoning, "none", "reasoning");
   }
   protocol::VolatileLines lines(context().volatile_rules, out.input.messages);
@@ -272,19 +263,24 @@ void GeneratingEndpoint::chat(const CallPtr& call, protocol::ChatRequest request
                            spec, warnings);
   if (error) return respond(call, *error);
   add_tools(*call, prepared.input.tools, spec);
-  error = constrain(*call, output_constraint(model, request, start),
-                    request.tools.empty() ? request.format.field : "tools", spec);
+  if (spec.tools) spec.tools->opened = prepared.prompt.opened;
+  // A constraint on messages in channels begins with the first header, which the prompt has then.
+  if (prepared.prompt.opened.empty()) {
+    error = constrain(*call, output_constraint(model, request, start),
+                      request.tools.empty() ? request.format.field : "tools", spec);
+  }
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const std::string before = prepared.input.continued ? prepared.input.continued->content : "";
+    const protocol::ChatMessage before = prepared.input.continued.value_or(protocol::ChatMessage{});
     prepared.input.continued.reset();
     const auto turn = std::make_shared<NextTurn>(model, std::move(prepared.input));
     spec.on_choice =
         [this, call, turn, before, adapters = spec.choices.front().request.adapters,
          scope = cache_scope(call->owner(), request.cache_key)](const protocol::Choice& answer) {
           const auto whole = std::make_shared<protocol::Choice>(answer);
-          whole->content.insert(0, before);
+          whole->content.insert(0, before.content);
+          whole->reasoning.insert(0, before.reasoning_content);
           (void)context().workers.push([this, call, turn, scope, adapters, whole] {
             warmup_next_turn(*call, *turn, scope, adapters, *whole);
           });
