@@ -94,9 +94,9 @@ class Adapter {
   /// The place of system messages that the template does not show is in messages of the user.
   void move_systems() {
     const size_t front = leading();
-    const bool calls = std::ranges::any_of(
-        messages_, [](const Dict& m) { return role_of(m) == "tool" || has_calls(m); });
-    const bool shown_in_front = rules_.system && (rules_.system_with_calls || !calls);
+    const bool ends_with_user = !messages_.empty() && role_of(messages_.back()) == "user";
+    const bool shown_in_front =
+        rules_.system && (rules_.system_always || ends_with_user || front == messages_.size());
     std::vector<Dict> out;
     MarkedText waiting;
     const auto flush = [&] {
@@ -243,16 +243,18 @@ class TurnProber {
     out.leading_systems = out.system && shows({more_system, question});
     out.late_systems =
         shows({question, answer, more_system, next_question}) && shows({question, more_system});
+    out.system_always = shows({question, answer});
+    if (!out.system_always) begin_.clear();
     out.assistant_first = shows({answer, question});
     out.user_runs = shows({question, next_question});
     out.assistant_runs = shows({question, answer, next_answer, next_question});
-    out.no_question = shows({answer}) && (!out.system || shows({}));
+    out.no_question = shows({answer}) && (!out.system || (out.system_always && shows({})));
     // Results that the template does not know are messages of the user.
     if (!format_.rendering.results) return out;
     out.orphan_results = shows({question, result}) && shows({question, answer, result});
     if (!format_.rendering.calls) return out;
-    out.system_with_calls = shows({question, call, result});
-    if (!out.system_with_calls) begin_.clear();
+    out.system_always = out.system_always && shows({question, call, result});
+    if (!out.system_always) begin_.clear();
     out.no_question = out.no_question && shows({call, result});
     out.user_after_calls =
         shows({question, call, result, next_question}) && shows({question, call, next_question});

@@ -20,7 +20,7 @@ struct TurnRules {
   bool developer = true;           ///< a message of the role `developer` in front
   bool leading_systems = true;     ///< several system messages in front
   bool late_systems = true;        ///< system messages behind others
-  bool system_with_calls = true;   ///< a system message in front of calls and results
+  bool system_always = true;       ///< a system message in front, even if no question is at the end
   bool no_question = true;         ///< conversations without a message of the user
   bool assistant_first = true;     ///< a message of the assistant in front of the first question
   bool user_runs = true;           ///< several messages of the user in a row
