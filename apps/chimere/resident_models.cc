@@ -74,6 +74,10 @@ class TextModel final : public serving::ResidentModel {
     memories_ = context.memories->of(*loaded_.tokenizer);
     describe(id, settings, context);
     connect_engram();
+    // A model without a template serves completions; a chosen one that is wrong is an error.
+    if (!served_->prompt_template.ok() && !settings.get(settings::kChatTemplate).empty()) {
+      return served_->prompt_template.error();
+    }
     return {};
   }
 
@@ -100,7 +104,10 @@ class TextModel final : public serving::ResidentModel {
     out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
       return constraints->compile(spec);
     };
-    out.prompt_template = runtime::load_prompt_template(*loaded_.file, *loaded_.tokenizer);
+    out.prompt_template = runtime::load_prompt_template(
+        *loaded_.file, *loaded_.tokenizer, settings, [&](const std::string& what) {
+          context.log(serving::LogLine("model_warning").add("model", id).add("what", what));
+        });
     if (!out.prompt_template.ok()) {
       context.log(serving::LogLine("no_chat").add("reason", out.prompt_template.error().message));
     }

@@ -108,7 +108,7 @@ Status run(CommandLine line, const RunFlags& flags) {
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
-    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings.get(settings::kReasoning)));
+    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings));
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));
       request.prefix = prefix;
@@ -161,8 +161,9 @@ void declare_run(Command& app, CommandLine& line) {
   add_state_flag(command, flags->state).excludes(raw);
   add_output_constraint(command, flags->constraint);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kSampling,
-                SettingGroup::kEngram, SettingGroup::kQuiet, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
+                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
+                SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

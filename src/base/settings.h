@@ -41,6 +41,7 @@ enum class SettingGroup : uint8_t {
   kCollections,     ///< document collections: their folder and models
   kQuiet,           ///< --quiet
   kAdapters,        ///< --lora
+  kChatTemplate,    ///< --chat-template
 };
 
 /// The description of a setting, apart from its C++ type.

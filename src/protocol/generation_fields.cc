@@ -400,8 +400,9 @@ void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
 
 void check_continued(Fields& fields, const ChatRequest& request) {
   if (request.messages.empty() || request.messages.back().role != "assistant") return;
-  if (!request.messages.back().tool_calls.empty() || request.messages.back().content.empty())
-    return;
+  const ChatMessage& last = request.messages.back();
+  if (!last.tool_calls.empty()) return;  // the next message follows
+  if (last.content.empty() && last.reasoning_content.empty()) return;  // it is left out
   if (request.format.kind == OutputFormat::Kind::kText) return;
   fields.fail("'" + request.format.field +
                   "' says what the whole output must be, but the last of 'messages' is the "

@@ -49,6 +49,8 @@ class TextModel {
   /// Most tokens of a sequence.
   int64_t context() const { return service_->context(); }
 
+  /// Whether chat() can render conversations.
+  bool has_chat_template() const { return prompt_template_->ok(); }
   /// The prompt of a conversation with the header of the assistant's turn. --reasoning of
   /// `settings` decides whether the template asks for reasoning. Errors: those of
   /// load_prompt_template() and PromptTemplate::render().
@@ -73,7 +75,7 @@ class TextModel {
 
  private:
   TextModel(const Settings& settings, LoadedModel loaded);
-  Status start();
+  Status start(const LoadObserver& observer);
   Status score(std::span<const int32_t> tokens, std::vector<float>& out) const;
 
   Settings settings_;

@@ -52,7 +52,10 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
     const GenerationSpec::Choice& wanted = spec_.choices[i];
     const auto index = static_cast<int64_t>(i);
     Choice& choice = choices_.emplace_back(wanted.start);
-    if (spec_.tools) choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
+    if (spec_.tools) {
+      choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
+      (void)choice.calls->push(spec_.tools->opened);  // a header alone
+    }
     choice.whole.index = index;
     choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
     choice.scores_prompt = wanted.request.prompt_logprobs && choice.whole.has_logprobs;

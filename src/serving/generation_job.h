@@ -50,6 +50,7 @@ struct GenerationSpec {
   struct Tools {
     text::ToolFormat format;
     std::vector<text::ToolDefinition> definitions;
+    std::string opened = {};  ///< ChatPrompt::opened
   };
   /// Tells the client in its API's form; used by one thread at a time.
   std::shared_ptr<protocol::GenerationWriter> writer;

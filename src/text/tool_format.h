@@ -78,7 +78,6 @@ struct ToolFormat {
 
   /// What the template does with tools.
   struct Rendering {
-    bool system = false;             ///< takes a system message
     bool tools = false;              ///< renders the definitions
     bool calls = false;              ///< renders calls in messages of the assistant
     bool results = false;            ///< renders messages of the role `tool`

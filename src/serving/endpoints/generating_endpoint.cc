@@ -60,26 +60,6 @@ std::string header_text(std::string_view text) {
   return out;
 }
 
-/// Moves reasoning that the content itself opens and closes to where it belongs.
-void take_reasoning(protocol::ChatMessage& message) {
-  constexpr std::string_view kOpen = "<think>";
-  constexpr std::string_view kClose = "</think>";
-  constexpr std::string_view kBlank = " \n\r\t";
-  const size_t open = message.content.find_first_not_of(kBlank);
-  const size_t close = message.content.find(kClose);
-  if (open == std::string::npos || close == std::string::npos || close < open ||
-      message.content.compare(open, kOpen.size(), kOpen) != 0) {
-    return;
-  }
-  const size_t begin = open + kOpen.size();
-  message.reasoning_content = message.content.substr(begin, close - begin);
-  message.content.erase(0, close + kClose.size());
-  message.content.erase(0, message.content.find_first_not_of(kBlank));
-  std::string& reasoning = message.reasoning_content;
-  reasoning.erase(0, reasoning.find_first_not_of(kBlank));
-  reasoning.erase(reasoning.find_last_not_of(kBlank) + 1);
-}
-
 }  // namespace
 
 std::optional<std::string> cache_scope(const std::string& owner, const std::string& key) {
@@ -97,21 +77,7 @@ std::optional<ApiError> GeneratingEndpoint::prepare(const Call& call,
                .template_kwargs = request.template_kwargs};
   // A model that must not call tools does not see them.
   if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) out.input.tools.clear();
-  const auto begun = [](const protocol::ChatMessage& m) {
-    return m.role == "assistant" && m.tool_calls.empty();
-  };
-  const auto empty = [](const protocol::ChatMessage& m) {
-    return m.content.empty() && m.reasoning_content.empty();
-  };
-  std::vector<protocol::ChatMessage>& messages = out.input.messages;
-  if (messages.size() > 1 && begun(messages.back()) && empty(messages.back())) messages.pop_back();
-  if (begun(messages.back()) && !empty(messages.back())) {
-    out.input.continued = std::move(messages.back());
-    messages.pop_back();
-    if (messages.empty()) messages.emplace_back().role = "user";
-    take_reasoning(*out.input.continued);
-    // A message that has begun has its reasoning behind it.
-    if (out.input.continued->reasoning_content.empty()) out.input.reasoning = "none";
+  if (take_continued(model_of(call), out.input)) {
     (void)request.settings.set(settings::kReasoning, "none", "reasoning");
   }
   protocol::VolatileLines lines(context().volatile_rules, out.input.messages);
@@ -332,19 +298,24 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
                            spec, warnings);
   if (error) return respond(call, *error);
   add_tools(*call, prepared.input.tools, spec);
-  error = constrain(*call, output_constraint(model, request, start),
-                    request.tools.empty() ? request.format.field : "tools", spec);
+  if (spec.tools) spec.tools->opened = prepared.prompt.opened;
+  // A constraint on messages in channels begins with the first header, which the prompt has then.
+  if (prepared.prompt.opened.empty()) {
+    error = constrain(*call, output_constraint(model, request, start),
+                      request.tools.empty() ? request.format.field : "tools", spec);
+  }
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const std::string before = prepared.input.continued ? prepared.input.continued->content : "";
+    const protocol::ChatMessage before = prepared.input.continued.value_or(protocol::ChatMessage{});
     prepared.input.continued.reset();
     const auto turn = std::make_shared<NextTurn>(model, std::move(prepared.input));
     spec.on_choice =
         [this, call, turn, before, adapters = spec.choices.front().request.adapters,
          scope = cache_scope(call->owner(), request.cache_key)](const protocol::Choice& answer) {
           const auto whole = std::make_shared<protocol::Choice>(answer);
-          whole->content.insert(0, before);
+          whole->content.insert(0, before.content);
+          whole->reasoning.insert(0, before.reasoning_content);
           (void)context().workers.push([this, call, turn, scope, adapters, whole] {
             warmup_next_turn(*call, *turn, scope, adapters, *whole);
           });
