@@ -401,7 +401,7 @@ void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
 void check_continued(Fields& fields, const ChatRequest& request) {
   if (request.messages.empty() || request.messages.back().role != "assistant") return;
   const ChatMessage& last = request.messages.back();
-  if (!last.tool_calls.empty()) return;  // the next message follows
+  if (!last.tool_calls.empty()) return;                                // the next message follows
   if (last.content.empty() && last.reasoning_content.empty()) return;  // it is left out
   if (request.format.kind == OutputFormat::Kind::kText) return;
   fields.fail("'" + request.format.field +
