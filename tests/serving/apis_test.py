@@ -159,7 +159,7 @@ class Apis(unittest.TestCase):
                 else:
                     self.assertEqual(answer["error"]["type"], "invalid_request_error", (path, other))
         for path, form in (("/v1/messages", dict), ("/api/chat", str), ("/v1/responses", dict)):
-            for half in (b"{", b"", b'{"messages": [', b"[]", b'{"model": "none"}'):
+            for half in (b"{", b"", b'{"messages": [', b"[]", b'{"model": 1}'):
                 status, _, answer = self.server.call("POST", path, half)
                 self.assertIn(status, (400, 404), (path, half))
                 self.assertIsInstance(answer["error"], form)
