@@ -459,19 +459,21 @@ void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition posit
   }
 }
 
-size_t Automaton::settled(State state, std::string_view bytes) {
+std::vector<size_t> Automaton::last_boundaries(State state, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   const ByteTrie& trie = trie_->trie();
   const State behind = read_unlocked({machine_.get(), state}, bytes);
   const size_t longest = std::min(bytes.size(), static_cast<size_t>(trie_->longest()));
+  std::vector<size_t> boundaries;
   for (size_t from = bytes.size() - longest; from < bytes.size(); ++from) {
     std::optional<uint32_t> node = 0;
     for (size_t i = from; i < bytes.size() && node; ++i) {
       node = trie.child(*node, static_cast<uint8_t>(bytes[i]));
     }
-    if (node && any_below(*node, behind)) return from;
+    if (node && any_below(*node, behind)) boundaries.push_back(from);
   }
-  return bytes.size();
+  boundaries.push_back(bytes.size());
+  return boundaries;
 }
 
 bool Automaton::any_below(uint32_t node, State state) {

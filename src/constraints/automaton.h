@@ -41,9 +41,9 @@ class Automaton {
   /// none; no escape.
   /// Ends before the symbol of a control token, or is the symbol.
   std::string forced(State state, size_t limit, bool habitual);
-  /// Length of the beginning of `bytes`, which follow the state, that no token reaches into that
-  /// ends behind them.
-  size_t settled(State state, std::string_view bytes);
+  /// Where in `bytes`, which follow the state, a token can begin that ends after them; ascending
+  /// offsets, the last one is the size of `bytes`.
+  std::vector<size_t> last_boundaries(State state, std::string_view bytes);
   /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
   Status mask(State state, std::span<uint32_t> mask);
   /// Whether every token that does not end a generation is allowed.

@@ -133,9 +133,9 @@ class Matcher {
   /// colon or comma if one may stand there, otherwise none; no escape. May be the token_symbol() of
   /// a control token.
   std::string expected(size_t limit = 256);
-  /// Length of the beginning of `bytes`, which may follow, that stays divided into tokens as it is
-  /// whatever follows: no allowed token reaches into it from behind.
-  size_t settled(std::string_view bytes);
+  /// Where in `bytes`, which may follow, a token can begin that is allowed and ends after them;
+  /// ascending offsets, the last one is the size of `bytes`.
+  std::vector<size_t> last_boundaries(std::string_view bytes);
   /// Memory for so many tokens, so that accept() seldom allocates.
   void reserve(size_t tokens) { states_.reserve(tokens + 1); }
   /// Number of tokens accepted and not taken back.

@@ -349,13 +349,58 @@ TEST(ForcedTokens, AreDividedAsTheTokenizerDoes) {
   // The last quote may belong to a longer token if a colon follows.
   EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 8),
             (std::vector<int32_t>{2, 3}));
-  EXPECT_EQ(matcher.settled(matcher.expected()), 9U);
+  EXPECT_EQ(matcher.last_boundaries(matcher.expected()), (std::vector<size_t>{9, 10}));
   EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 1),
             (std::vector<int32_t>{2}));
   // After { alone, the tokenizer would have chosen {"; what follows is divided alone.
   ASSERT_TRUE(matcher.accept(0));
   EXPECT_EQ(canonical_tokens(matcher, tokenizer, std::vector<int32_t>{0}, matcher.expected(), 8),
             (std::vector<int32_t>{1, 3}));
+}
+
+/// The tokens that are certain at the start of a grammar's text.
+std::vector<int32_t> forced_tokens(const char* gbnf, const text::Tokenizer& tokenizer) {
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{gbnf};
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  EXPECT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  return canonical_tokens(matcher, tokenizer, {}, matcher.forced(), 8);
+}
+
+TEST(ForcedTokens, AreThoseThatNoLaterMergeChanges) {
+  text::Vocabulary v;
+  v.model = "gpt2";
+  v.pre = "qwen2";
+  v.tokens = {"\"", "}", "\u010A", "x", "\"}", "}}", "}\u010A", "<|im_end|>"};
+  v.types = {1, 1, 1, 1, 1, 1, 1, 3};
+  v.merges = {"} \u010A", "} }", "\" }"};
+  v.eos = 7;
+  const auto tokenizer = text::Tokenizer::create(v);
+  ASSERT_TRUE(tokenizer.ok());
+  // A line break takes the last bracket, and so the other one goes to the quote.
+  const std::string brackets = "\"}}";
+  ASSERT_EQ((*tokenizer)->encode(brackets, false), (std::vector<int32_t>{0, 5}));
+  ASSERT_EQ((*tokenizer)->encode(brackets + "\n", false), (std::vector<int32_t>{4, 6}));
+  EXPECT_EQ(forced_tokens(R"(root ::= "\"}}" ("x" | "\n"))", **tokenizer), std::vector<int32_t>());
+  EXPECT_EQ(forced_tokens(R"(root ::= "\"}}x" ("x" | "\n"))", **tokenizer),
+            (std::vector<int32_t>{0, 5, 3}));
+}
+
+TEST(ForcedTokens, HoldNoSpaceThatATokenizerPutsInFront) {
+  text::Vocabulary v;
+  v.model = "llama";
+  v.tokens = {"<unk>", "</s>", "\u2581", "a", "b", "c", "\u2581a"};
+  v.types = {2, 3, 1, 1, 1, 1, 1};
+  v.scores = {0, 0, -1, -2, -3, -4, -5};
+  v.unknown = 0;
+  v.eos = 1;
+  const auto tokenizer = text::Tokenizer::create(v);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  ASSERT_EQ((*tokenizer)->encode("ab", false), (std::vector<int32_t>{6, 4}));
+  EXPECT_EQ(forced_tokens(R"(root ::= "ab" [bc])", **tokenizer), std::vector<int32_t>());
+  ASSERT_EQ((*tokenizer)->encode("ba", false), (std::vector<int32_t>{2, 4, 3}));
+  EXPECT_EQ(forced_tokens(R"(root ::= "ba" [bc])", **tokenizer), (std::vector<int32_t>{4, 3}));
 }
 
 TEST(Constraint, KeysTellSpecificationsApart) {

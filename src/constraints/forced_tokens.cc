@@ -1,6 +1,7 @@
 #include "constraints/forced_tokens.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,21 @@ constexpr size_t kContextTokens = 16;
 bool ends_with_white_space(std::string_view text) {
   return text.size() > 1 && is_white_space(static_cast<uint8_t>(text.back())) &&
          is_white_space(static_cast<uint8_t>(text[text.size() - 2]));
+}
+
+/// The tokens of `text` from byte `from`; nullopt if no token begins there. Counted from the end:
+/// some tokenizers put a space in front.
+std::optional<std::vector<int32_t>> tokens_from(const text::Tokenizer& tokenizer,
+                                                std::string_view text, size_t from) {
+  const size_t size = text.size() - from;
+  if (size == 0) return std::vector<int32_t>();
+  std::vector<int32_t> ids = tokenizer.encode(text, false);
+  size_t first = ids.size();
+  size_t bytes = 0;
+  while (first > 0 && bytes < size) bytes += tokenizer.token_bytes(ids[--first], false).size();
+  if (bytes != size) return std::nullopt;
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(first));
+  return ids;
 }
 
 }  // namespace
@@ -41,29 +57,27 @@ std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& t
   for (const int32_t token : tokens) text += tokenizer.token_bytes(token, false);
   const size_t before = text.size();
   text += forced;
-  const size_t open_end = ends_with_white_space(text) ? 1 : 0;
-  const std::vector<int32_t> ids = tokenizer.encode(text, false);
-  // Where the forced text begins.
-  size_t begin = 0;
-  size_t bytes = 0;
-  while (begin < ids.size() && bytes < before) {
-    bytes += tokenizer.token_bytes(ids[begin++], false).size();
+  std::vector<size_t> boundaries = matcher.last_boundaries(forced);
+  if (ends_with_white_space(text)) boundaries.push_back(forced.size() - 1);
+  // Wherever the last token boundary in `forced` turns out to be, the text before it is divided as
+  // if it stood alone: merges cross no boundary. Certain is what all these divisions begin with.
+  std::optional<std::vector<int32_t>> common;
+  for (const size_t boundary : boundaries) {
+    auto ids = tokens_from(tokenizer, std::string_view(text).substr(0, before + boundary), before);
+    if (!ids) continue;  // the newest token would have been another one
+    if (!common) {
+      common = std::move(ids);
+    } else {
+      common->erase(std::ranges::mismatch(*common, *ids).in1, common->end());
+    }
+    if (common->empty()) return {};
   }
-  if (bytes != before) {
-    // The newest token would have been another one, had it been known what follows.
-    if (before == 0 || (open_end > 0 && forced.size() == 1)) return {};
-    return canonical_tokens(matcher, tokenizer, {}, forced, limit);
+  if (!common) {
+    return before == 0 ? std::vector<int32_t>()
+                       : canonical_tokens(matcher, tokenizer, {}, forced, limit);
   }
-  // Those that later text could divide in another way.
-  const size_t settled = before + std::min(matcher.settled(forced), forced.size() - open_end);
-  size_t stable = begin;
-  while (stable < std::min(ids.size(), begin + limit)) {
-    bytes += tokenizer.token_bytes(ids[stable], false).size();
-    if (bytes > settled) break;
-    ++stable;
-  }
-  return {ids.begin() + static_cast<std::ptrdiff_t>(begin),
-          ids.begin() + static_cast<std::ptrdiff_t>(stable)};
+  common->resize(std::min(common->size(), limit));
+  return *std::move(common);
 }
 
 }  // namespace chimere::constraints

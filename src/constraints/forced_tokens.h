@@ -15,12 +15,11 @@ namespace chimere::constraints {
 /// Most bytes of text that canonical_tokens() looks at: drafts are few.
 inline constexpr size_t kForcedBytes = 96;
 
-/// Up to `limit` tokens of `forced`, which is Matcher::forced() or Matcher::expected(), as the
-/// tokenizer divides the whole text: those that a text behind them could divide in another way are
-/// left out. If the text so far and `forced` would be divided inside of the newest token, as the
-/// tokenizer divides `forced`. `tokens`:
-/// those of the context, the last ones accepted by `matcher`; about 16 suffice. Takes some
-/// encodings of short texts.
+/// Up to `limit` tokens of `forced`, which is Matcher::forced() or Matcher::expected(): those that
+/// the tokenizer gives for the whole text whatever follows. If the tokenizer would have divided the
+/// text so far in another way, had it known `forced`, as it divides `forced` alone. `tokens`: those
+/// of the context, the last ones accepted by `matcher`; about 16 suffice. Takes some encodings of
+/// short texts.
 std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
                                       std::span<const int32_t> tokens, std::string_view forced,
                                       size_t limit);

@@ -90,6 +90,8 @@ std::string Matcher::expected(size_t limit) {
   return automaton_->forced(state(), limit, true);
 }
 
-size_t Matcher::settled(std::string_view bytes) { return automaton_->settled(state(), bytes); }
+std::vector<size_t> Matcher::last_boundaries(std::string_view bytes) {
+  return automaton_->last_boundaries(state(), bytes);
+}
 
 }  // namespace chimere::constraints
