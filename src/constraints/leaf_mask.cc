@@ -163,8 +163,9 @@ namespace {
 /// The walk of compute_leaf_mask().
 class LeafWalk {
  public:
-  LeafWalk(Machine& machine, const TokenTrie& tokens, LeafExits exits)
-      : tokens_(tokens),
+  LeafWalk(Machine& machine, const TokenTrie& tokens, LeafExits exits, WorkMeter& meter)
+      : meter_(meter),
+        tokens_(tokens),
         trie_(tokens.trie()),
         states_(machine),
         with_groups_(exits != LeafExits::kNone),
@@ -221,6 +222,7 @@ class LeafWalk {
   void fill_inside();
   void fill_groups();
 
+  WorkMeter& meter_;
   const TokenTrie& tokens_;
   const ByteTrie& trie_;
   WalkStates states_;
@@ -240,7 +242,9 @@ void LeafWalk::walk(uint32_t start, TriePosition position) {
   const uint32_t end = trie_.nodes[position.node].end;
   std::vector<Level> levels = {{end, start}};
   mask_.accepts = states_.accepts(start);
+  NodeCount visited(meter_);
   for (uint32_t i = position.node + 1; i < end;) {
+    if (!visited.add()) return;
     while (i >= levels.back().end) levels.pop_back();
     const ByteTrie::Node& node = trie_.nodes[i];
     const uint32_t from = levels.back().state;
@@ -328,8 +332,8 @@ void LeafWalk::fill_groups() {
 }  // namespace
 
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, LeafExits exits) {
-  return LeafWalk(machine, trie, exits).run(state, position);
+                           TriePosition position, LeafExits exits, WorkMeter& meter) {
+  return LeafWalk(machine, trie, exits, meter).run(state, position);
 }
 
 }  // namespace chimere::constraints

@@ -10,6 +10,7 @@
 #include "constraints/byte_trie.h"
 #include "constraints/machine.h"
 #include "constraints/quote_table.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
@@ -57,10 +58,11 @@ struct TriePosition {
 };
 
 /// Walks the trie of a vocabulary from a state. Takes a few nanoseconds for each node that the
-/// machine reaches, but for subtrees of which Machine::stays() says enough.
+/// machine reaches, but for subtrees of which Machine::stays() says enough. Not complete if
+/// `meter`, which the machine counts its work in, is exhausted then.
 enum class LeafExits : uint8_t { kNone, kGroups, kGroupsAndContinuations };
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, LeafExits exits);
+                           TriePosition position, LeafExits exits, WorkMeter& meter);
 
 }  // namespace chimere::constraints
 

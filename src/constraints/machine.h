@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "constraints/character_class.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
@@ -74,7 +75,8 @@ class Machine {
 
   /// With Inner::uniform: a state that allows what this machine allows in `state` behind a text
   /// that is none of the exceptions and that leads the inner machine to `accepting`; kDead: not
-  /// known, or nothing. The bytes that the inner machine reads from `accepting` do not count.
+  /// known, or nothing. Without Inner::overlaps, the bytes that the inner machine reads from
+  /// `accepting` may be left out.
   virtual State after(State /*state*/, State /*accepting*/) { return kDead; }
 
   /// Classes of characters such that every text of up to `length` bytes of them can be read from
@@ -88,6 +90,10 @@ class Machine {
   /// A state that allows the same texts of up to `longest` bytes, for any `longest`. Counters that
   /// are far from their bounds share one.
   virtual State mask_class(State state, int32_t /*longest*/) { return state; }
+
+  /// Counts the work of new states in `meter`, which outlives the machine, from now on. When it is
+  /// exhausted, next() answers kDead for states that are not known, and remembers nothing of it.
+  virtual void count_work(WorkMeter& /*meter*/) {}
 
   /// Identifies the language that follows `state` in all machines of the process, so that masks are
   /// shared between constraints; 0: unknown.
