@@ -437,7 +437,7 @@ bool Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask&
 void Automaton::add_what_follows(Outer outer, const Leaf& leaf, Entry& entry) {
   if (leaf.direct && !leaf.overlaps) {
     const State after = outer.machine->after(outer.state, leaf.state);
-    if (after != kDead) {
+    if (after != kDead && after != outer.state) {
       entry.after = this->entry({outer.machine, after});
       return;
     }
