@@ -60,7 +60,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 
 tests-all:
 	@scripts/setup run serve odo sandbox test tools peers browser
-	@scripts/install-npm web tests/peer tests/studio tests/clients
+	@scripts/install-npm web tests/peer tests/studio tests/clients tests/library
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 

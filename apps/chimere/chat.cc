@@ -402,8 +402,9 @@ void declare_chat(Command& app, CommandLine& line) {
                                 [&line, state] { return run_chat(line, *state); });
   add_state_flag(command, *state);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kSampling,
-                SettingGroup::kEngram, SettingGroup::kQuiet, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
+                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
+                SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -39,12 +39,6 @@ std::string short_statistics(const engine::Outcome& o) {
   }
 }
 
-Result<engine::Request> request_for(const Settings& settings, const runtime::LoadedModel& loaded) {
-  CHIMERE_TRY(engine::Request request, runtime::request_from(settings, *loaded.tokenizer));
-  request.adapters = loaded.adapters->defaults();
-  return request;
-}
-
 Status write_file(const std::string& path, const std::string& text) {
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
   CHIMERE_CHECK_OK(
@@ -101,8 +95,7 @@ Result<std::unique_ptr<ChatSession::Model>> ChatSession::load_model(const Settin
   CHIMERE_TRY(runtime::LoadedModel loaded,
               app::load(std::move(file), settings, {.checkpoints = 2}));
   CHIMERE_TRY(auto engine, make_engine(loaded));
-  CHIMERE_TRY(Conversation conversation,
-              Conversation::start(loaded, settings.get(settings::kReasoning)));
+  CHIMERE_TRY(Conversation conversation, Conversation::start(loaded, settings));
   return std::make_unique<Model>(Model{short_name(found.path), found.path, std::move(facts),
                                        std::move(loaded), std::move(engine),
                                        std::move(conversation)});
@@ -122,7 +115,7 @@ Result<std::unique_ptr<ChatSession>> ChatSession::open(const CommandLine& line,
 }
 
 Status ChatSession::use(std::unique_ptr<Model> model) {
-  CHIMERE_TRY(request_, request_for(line_.settings, model->loaded));
+  CHIMERE_TRY(request_, runtime::request_from(line_.settings, model->loaded));
   model_ = std::move(model);
   return {};
 }
@@ -224,12 +217,8 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
   }
   Settings changed = line_.settings;
   CHIMERE_CHECK_OK(changed.set(*setting, value, "/set " + name));
-  CHIMERE_TRY(engine::Request request, request_for(changed, model_->loaded));
-  if (setting == &settings::kReasoning) {
-    CHIMERE_TRY(Conversation conversation, Conversation::start(model_->loaded, value));
-    conversation.resume(model_->conversation.messages());
-    model_->conversation = std::move(conversation);
-  }
+  CHIMERE_TRY(engine::Request request, runtime::request_from(changed, model_->loaded));
+  if (setting == &settings::kReasoning) model_->conversation.set_reasoning(value);
   request_ = std::move(request);
   line_.settings = std::move(changed);
   return {};

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "loading.h"
+
 namespace chimere::app {
 namespace {
 
@@ -12,9 +14,14 @@ constexpr const char* kAssistant = "assistant";
 }  // namespace
 
 Result<Conversation> Conversation::start(const runtime::LoadedModel& loaded,
-                                         std::string reasoning) {
-  CHIMERE_TRY(auto prompt_template, runtime::load_prompt_template(*loaded.file, *loaded.tokenizer));
-  return Conversation(*loaded.tokenizer, std::move(prompt_template), std::move(reasoning));
+                                         const Settings& settings) {
+  const LoadMessages messages(settings);
+  CHIMERE_TRY(auto prompt_template,
+              runtime::load_prompt_template(
+                  *loaded.file, *loaded.tokenizer, settings,
+                  [&](const std::string& text) { messages.observer().warn(text); }));
+  return Conversation(*loaded.tokenizer, std::move(prompt_template),
+                      settings.get(settings::kReasoning));
 }
 
 Result<Conversation::Prompt> Conversation::ask(std::string_view text) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/settings.h"
 #include "runtime/loaded_model.h"
 #include "text/prompt_template.h"
 #include "text/reasoning_splitter.h"
@@ -21,9 +22,12 @@ using Message = text::ConversationMessage;
 
 class Conversation {
  public:
-  /// An empty conversation with the chat template of the model file; the model must outlive it.
-  /// `reasoning`: a value of --reasoning. Errors: those of runtime::load_prompt_template().
-  static Result<Conversation> start(const runtime::LoadedModel& loaded, std::string reasoning);
+  /// An empty conversation with the chat template and the reasoning of the settings, with warnings
+  /// about the template on standard error. The model must outlive it. Errors: those of
+  /// runtime::load_prompt_template().
+  static Result<Conversation> start(const runtime::LoadedModel& loaded, const Settings& settings);
+  /// `reasoning`: a value of --reasoning.
+  void set_reasoning(std::string reasoning) { reasoning_ = std::move(reasoning); }
 
   /// The whole conversation, ready for the next generation.
   struct Prompt {

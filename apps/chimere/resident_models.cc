@@ -16,6 +16,7 @@
 #include "kernels/api.h"
 #include "runtime/adapters.h"
 #include "runtime/constraint_factory.h"
+#include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/loaded_embedder.h"
 #include "runtime/loaded_model.h"
@@ -50,7 +51,8 @@ class TextModel final : public serving::ResidentModel {
     if (service_ != nullptr) service_->stop();
   }
 
-  Status start(const std::string& id, const Settings& settings, const ServeContext& context) {
+  Status start(const std::string& id, const Settings& given, const ServeContext& context) {
+    CHIMERE_TRY(const Settings settings, runtime::with_file_defaults(given, *loaded_.file));
     engine::ServiceOptions options;
     options.engine = {.max_step_rows = loaded_.step_rows,
                       .max_running = static_cast<int32_t>(settings.get(settings::kMaxRunning)),
@@ -72,6 +74,10 @@ class TextModel final : public serving::ResidentModel {
     memories_ = context.memories->of(*loaded_.tokenizer);
     describe(id, settings, context);
     connect_engram();
+    // A model without a template serves completions; a chosen one that is wrong is an error.
+    if (!served_->prompt_template.ok() && !settings.get(settings::kChatTemplate).empty()) {
+      return served_->prompt_template.error();
+    }
     return {};
   }
 
@@ -98,7 +104,10 @@ class TextModel final : public serving::ResidentModel {
     out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
       return constraints->compile(spec);
     };
-    out.prompt_template = runtime::load_prompt_template(*loaded_.file, *loaded_.tokenizer);
+    out.prompt_template = runtime::load_prompt_template(
+        *loaded_.file, *loaded_.tokenizer, settings, [&](const std::string& what) {
+          context.log(serving::LogLine("model_warning").add("model", id).add("what", what));
+        });
     if (!out.prompt_template.ok()) {
       context.log(serving::LogLine("no_chat").add("reason", out.prompt_template.error().message));
     }

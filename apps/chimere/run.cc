@@ -102,14 +102,13 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
-  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
-  request.adapters = loaded.adapters->defaults();
+  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, loaded));
   request.stop = flags.stop;
   auto start = text::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
-    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings.get(settings::kReasoning)));
+    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings));
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));
       request.prefix = prefix;
@@ -118,6 +117,7 @@ Status run(CommandLine line, const RunFlags& flags) {
     CHIMERE_TRY(Conversation::Prompt asked, conversation->ask(prompt));
     request.prompt = std::move(asked.tokens);
     start = asked.start;
+    request.reasoning = start;
   }
   CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, start));
   const uint64_t seed = request.sampling.seed;
@@ -161,8 +161,9 @@ void declare_run(Command& app, CommandLine& line) {
   add_state_flag(command, flags->state).excludes(raw);
   add_output_constraint(command, flags->constraint);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kSampling,
-                SettingGroup::kEngram, SettingGroup::kQuiet, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
+                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
+                SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

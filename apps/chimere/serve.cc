@@ -213,6 +213,7 @@ Status serve(const CommandLine& line) {
   CHIMERE_TRY(registry_options.memory_bytes, models_memory(s));
   registry_options.keep_alive = std::chrono::seconds(s.get(settings::kKeepAlive));
   registry_options.max_waiting = s.get(settings::kMaxQueue);
+  registry_options.strict_names = s.get(settings::kStrictNames);
   registry_options.log = std::ref(log);
   serving::ModelRegistry models(registry_options);
   models.reload(std::move(served.sources));
@@ -228,10 +229,7 @@ Status serve(const CommandLine& line) {
   api_options.log = std::ref(log);
   api_options.response_store_bytes = s.get(settings::kResponseStore) << 20;
   api_options.volatile_rules = std::move(volatile_rules);
-  using Unknown = protocol::RequestLimits::Unknown;
-  const std::string& unknown = s.get(settings::kUnknownFields);
-  if (unknown == "refuse") api_options.limits.unknown = Unknown::kRefuse;
-  if (unknown == "ignore") api_options.limits.unknown = Unknown::kIgnore;
+  api_options.limits.strict_fields = s.get(settings::kStrictFields);
   std::unique_ptr<serving::ConversationStore> history;
   if (!folder.empty()) {
     auto opened = serving::ConversationStore::open(folder + "/history.db");
@@ -290,8 +288,8 @@ void declare_serve(Command& app, CommandLine& line) {
                                 [&line] { return serve(line); });
   add_settings(command, line,
                {SettingGroup::kServer, SettingGroup::kPrefixCache, SettingGroup::kModel,
-                SettingGroup::kAdapters, SettingGroup::kSampling, SettingGroup::kEngram,
-                SettingGroup::kCollections});
+                SettingGroup::kAdapters, SettingGroup::kChatTemplate, SettingGroup::kSampling,
+                SettingGroup::kEngram, SettingGroup::kCollections});
 }
 
 }  // namespace chimere::app

@@ -22,7 +22,7 @@ constexpr std::string_view kStandardInput =
 constexpr std::string_view kChat =
     "`chimere chat` opens a conversation, `chimere run` gives one answer";
 constexpr std::string_view kTemplate =
-    "the model's own chat template is used; --raw (of `chimere run`) takes the prompt as it is";
+    "every chat template is read as Jinja; --chat-template chooses another one than the model's";
 constexpr std::string_view kHub =
     "`chimere pull OWNER/NAME:QUANT` downloads a model; -m OWNER/NAME:QUANT selects it";
 constexpr std::string_view kDrafts =
@@ -95,8 +95,7 @@ constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
     {"-st", kChat},
     {"--single-turn", kChat},
     {"--jinja", kTemplate},
-    {"--chat-template", kTemplate},
-    {"--chat-template-file", kTemplate},
+    {"--chat-template-file", "use --chat-template, which takes files, too"},
     {"--no-display-prompt", kNotShown},
     {"--no-perf", kNotShown},
     {"--log-disable", kNotShown},

@@ -157,6 +157,7 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
 
 Status Settings::set(const SettingInfo& setting, std::string_view text, std::string_view source) {
   CHIMERE_TRY(values_.at(setting.name), parse(setting, text, source));
+  set_.insert(setting.name);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ enum class SettingGroup : uint8_t {
   kCollections,     ///< document collections: their folder and models
   kQuiet,           ///< --quiet
   kAdapters,        ///< --lora
+  kChatTemplate,    ///< --chat-template
 };
 
 /// The description of a setting, apart from its C++ type.
@@ -75,8 +77,10 @@ struct SettingInfo {
   enum class Kind { kInteger, kReal, kText, kSwitch };
 
   std::string_view name;  ///< "top-k": the flag --top-k, the key top-k, the variable CHIMERE_TOP_K
-  std::string_view short_flag = {};     ///< "m" for -m; empty: none
-  std::string_view field = {};          ///< of an API request that may set it; empty: none may
+  std::string_view short_flag = {};  ///< "m" for -m; empty: none
+  std::string_view field = {};       ///< of an API request that may set it; empty: none may
+  /// Key below "general.sampling." of a model file with the model's own default; empty: none.
+  std::string_view file_key = {};
   std::string_view variable = {};       ///< established variable name; empty: CHIMERE_ and the name
   std::string_view default_value = {};  ///< as the user would write it
   double min = 0;                       ///< for numbers
@@ -146,6 +150,9 @@ class Settings {
   /// "config:3"). Errors: kInvalidArgument, a sentence with source, value and valid range.
   Status set(const SettingInfo& setting, std::string_view text, std::string_view source);
 
+  /// Whether set() was called for it: its value is not the default.
+  bool is_set(const SettingInfo& setting) const { return set_.contains(setting.name); }
+
   /// Reads lines `key = value`; skips empty lines and lines that begin with #. Errors: an unknown
   /// key, an invalid value or a malformed line, each with its line number; kNotFound if the file
   /// does not exist.
@@ -168,6 +175,7 @@ class Settings {
   const Value& value(const SettingInfo& s) const { return values_.at(s.name); }
 
   std::map<std::string_view, Value> values_;
+  std::set<std::string_view> set_;
 };
 
 }  // namespace chimere

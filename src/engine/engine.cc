@@ -87,7 +87,7 @@ Status Engine::check(const Request& request) const {
                             " tokens, but the context holds " + std::to_string(options_.context) +
                             " including the generation; shorten it or raise the context (--ctx).");
   }
-  if (request.max_tokens == 0 || request.max_tokens < -1) {
+  if ((request.max_tokens == 0 && !request.prompt_logprobs) || request.max_tokens < -1) {
     return invalid_argument(
         "A generation needs at least one token (or -1: no limit), but max-tokens is " +
         std::to_string(request.max_tokens) + ".");
@@ -102,6 +102,12 @@ Status Engine::check(const Request& request) const {
       return invalid_argument("The model has no adapter of number " + std::to_string(use.adapter) +
                               ".");
     }
+  }
+  if (request.prompt_logprobs &&
+      (request.prefix || request.keep_prefix || request.continuation || request.keep_state)) {
+    return unsupported(
+        "Log-probabilities of the prompt need its rows computed; continue from no saved state, and "
+        "keep none.");
   }
   const bool pausable = !request.thinking && request.sampling.mirostat != 2;
   if ((request.keep_state || request.continuation) && !pausable) {
@@ -132,6 +138,8 @@ Status Engine::check_tokens(std::span<const int32_t> tokens, const char* where) 
 
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
+  // The cache's states are those of prefill rows, without logits.
+  if (request.prompt_logprobs) request.use_cache = false;
   const bool cached = options_.cache != nullptr && request.use_cache;
   scheduler_.add(generations_.make(id, std::move(request), cached));
 }
@@ -247,7 +255,7 @@ void Engine::finish_oldest_step() {
   if (result.ok()) {
     const double seconds = seconds_since(std::max(step.launched, last_step_));
     planner_.record(step.planned, seconds);
-    learn(step.plan, seconds);
+    learn(step, seconds);
     sample(step, *result);
     accept(step.planned);
   } else {
@@ -266,14 +274,13 @@ void Engine::finish_oldest_step() {
 }
 
 /// Records the cost of a decode step; steps with prompt rows are not comparable.
-void Engine::learn(const model::StepPlan& plan, double seconds) {
+void Engine::learn(const LaunchedStep& step, double seconds) {
+  const auto decodes = [](const PlannedRows& p) { return p.decodes(); };
+  if (!std::ranges::all_of(step.planned, decodes)) return;
   size_t rows = 0;
-  for (const model::SequenceRows& s : plan.sequences) {
-    if (s.row_class == model::RowClass::kPrefill) return;
-    rows += s.tokens.size();
-  }
-  drafters_.record_step(static_cast<int32_t>(rows), static_cast<int32_t>(plan.sequences.size()),
-                        seconds);
+  for (const model::SequenceRows& s : step.plan.sequences) rows += s.tokens.size();
+  drafters_.record_step(static_cast<int32_t>(rows),
+                        static_cast<int32_t>(step.plan.sequences.size()), seconds);
 }
 
 /// Samples the tokens of a computed step and gives the states at prefix points to the cache.
@@ -352,7 +359,7 @@ Status Engine::compute(LaunchedStep& step) {
   planner_.record(step.planned, seconds_since(begun));
   step.advance();
   sample(step, *result);
-  learn(step.plan, seconds_since(begun));
+  learn(step, seconds_since(begun));
   observe(step, *result);
   accept(step.planned);
   return {};

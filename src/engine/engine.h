@@ -147,7 +147,7 @@ class Engine {
   /// Removes the drafts of the step, so that it can be tried again without them; false if it has
   /// none.
   static bool drop_drafts(std::span<const PlannedRows> planned);
-  void learn(const model::StepPlan& plan, double seconds);
+  void learn(const LaunchedStep& step, double seconds);
   void drop_finished();
 
   model::Model& model_;

@@ -16,6 +16,15 @@ double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+/// Leaves `selected`, whose memory is reused.
+void request_whole_rows(model::SequenceRows& rows) {
+  rows.top = 0;
+  rows.sums = false;
+  rows.choice.reset();
+  rows.async_token = false;
+  rows.masks.clear();
+}
+
 }  // namespace
 
 const char* finish_reason_name(FinishReason reason) {
@@ -43,7 +52,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      stops_(std::move(request_.stop)) {
+      stops_(std::move(request_.stop), request_.reasoning, std::move(request_.reasoning_end)) {
   if (request_.constraint) {
     constraint_.emplace(request_.constraint->matcher(), tokenizer, vocabulary_);
   }
@@ -55,10 +64,16 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   given_ = static_cast<int64_t>(history_.size());
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
+    in_reasoning_ = thinking_->inside();
+    if (in_reasoning_) stops_.begin_reasoning();
+  }
+  // For a small vocabulary, most top logits would be nearly the whole row.
+  const int32_t most =
+      options.partial_logits ? std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4) : 0;
+  if (request_.prompt_logprobs) {
+    scorer_.emplace(request_.sampling, request_.prompt, vocabulary_, most);
   }
   if (options.partial_logits) {
-    // For a small vocabulary, most top logits would be nearly the whole row.
-    const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most, constraint_.has_value());
     needed_.sums |= thinking_.has_value();  // for its certainty
   }
@@ -161,7 +176,8 @@ void Generation::suspend() {
 int32_t Generation::next_chunk(int64_t taken) const {
   const int64_t from = position_ + taken;
   const bool kept = from == keep_at_ || std::ranges::binary_search(points_, from);
-  if (from == prompt_size() || (taken > 0 && kept)) return 0;
+  // Of rows with logits one chunk is enough.
+  if (from == prompt_size() || (taken > 0 && (kept || scorer_))) return 0;
   return static_cast<int32_t>(*std::ranges::upper_bound(chunk_ends_, from) - from);
 }
 
@@ -180,7 +196,11 @@ void Generation::prompt_rows(int64_t rows, model::SequenceRows& out) {
   out.adapters = request_.adapters.uses;
   out.logits_of.clear();
   if (position_ + rows == prompt_size()) out.logits_of.push_back(static_cast<int32_t>(rows - 1));
-  want_partial_logits(out);
+  if (!scorer_) return want_partial_logits(out);
+  request_whole_rows(out);
+  out.selected.clear();
+  scorer_->plan(position_, out);
+  from_partial_logits_ = scorer_->partial();
 }
 
 void Generation::decode_rows(model::SequenceRows& out) {
@@ -205,8 +225,10 @@ bool Generation::may_decode() const {
 }
 
 bool Generation::may_launch(bool decodes, bool samples) const {
+  if (!decodes && scorer_) return false;
   if (!samples) return true;
-  if (needed_.largest == 0 || thinking_ || constraint_ || request_.keep_state) return false;
+  if (!may_end() || needed_.largest == 0 || thinking_ || constraint_ || request_.keep_state)
+    return false;
   if (decodes && drafts_ && !drafts_->idle()) return false;
   return sampler_.choice_on_gpu(0).has_value();
 }
@@ -217,12 +239,9 @@ void Generation::choose_on_device(model::SequenceRows& rows) const {
 }
 
 void Generation::want_partial_logits(model::SequenceRows& rows) {
-  rows.top = 0;
-  rows.sums = false;
-  rows.choice.reset();
-  rows.async_token = false;
-  rows.masks.clear();
-  from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
+  request_whole_rows(rows);
+  // The largest logits may be those of tokens that must not end the generation yet.
+  from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty() && may_end();
   if (!from_partial_logits_) return rows.selected.clear();
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
   selected_.resize(rows.logits_of.size());
@@ -278,6 +297,10 @@ void Generation::advance_prompt(int64_t rows) {
   if (position_ != keep_at_) return;
   const auto first = request_.prompt.begin();
   outcome_.prefix = Prefix{{first, first + position_}, state_->checkpoint()};
+}
+
+bool Generation::may_end() const {
+  return static_cast<int32_t>(outcome_.tokens.size()) + tokens_launched_ >= request_.min_tokens;
 }
 
 bool Generation::ends_generation(int32_t token) const {
@@ -361,6 +384,7 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
   choices_.clear();
+  if (scorer_) return choose_scored(result, read_logits);
   tokens_launched_ -= result.chosen != nullptr ? 1 : 0;
   const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_partial_logits_ ? result.top.rows : result.logits.rows;
@@ -379,6 +403,27 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   }
 }
 
+void Generation::choose_scored(const model::StepResult& result, const ReadLogits& read_logits) {
+  const int64_t rows = scorer_->planned();
+  if (Status scored = scorer_->score(result); !scored.ok()) {
+    choices_.push_back({std::move(scored).error()});
+  } else if (prompt_done() && max_tokens() > 0) {
+    (void)choose(sample_whole(result, rows - 1, read_logits));
+  }
+}
+
+Result<sampling::Sampled> Generation::sample_whole(const model::StepResult& result, int64_t row,
+                                                   const ReadLogits& read_logits) {
+  if (from_partial_logits_) {
+    logits_.resize(static_cast<size_t>(vocabulary_));
+    CHIMERE_CHECK_OK(read_logits(row, logits_));
+  }
+  LogitRow whole(from_partial_logits_
+                     ? std::span<const float>(logits_)
+                     : std::span(result.logits.row(row), static_cast<size_t>(result.logits.cols)));
+  return sample(whole);
+}
+
 Generation::KeptRows Generation::kept_rows(int64_t prompt_rows) const {
   size_t first = 0;
   auto n = static_cast<size_t>(prompt_rows);
@@ -393,6 +438,15 @@ Generation::KeptRows Generation::kept_rows(int64_t prompt_rows) const {
 }
 
 int32_t Generation::accept() {
+  if (scorer_ && (choices_.empty() || choices_.back().sampled.ok())) {
+    if (!prompt_done()) return 0;
+    if (request_.on_prompt_logprobs) request_.on_prompt_logprobs(scorer_->take());
+    scorer_.reset();
+    if (choices_.empty()) {
+      finish(FinishReason::kLength);
+      return 0;
+    }
+  }
   const int32_t accepted_drafts = drafts_ ? commit_drafts() : 0;
   int32_t added = 0;
   for (Choice& choice : choices_) {
@@ -428,15 +482,15 @@ void Generation::accept(Choice choice, bool from_draft) {
   const int32_t token = sampled->id;
   outcome_.tokens.push_back(*std::move(sampled));
 
-  // End-of-generation tokens and stop strings do not end reasoning; Thinking controls its end.
+  // End-of-generation tokens do not end reasoning; Thinking controls its end.
   const bool ends = !choice.in_reasoning && ends_generation(token);
   const size_t shown = outcome_.text.size();
   const std::string text = ends ? std::string() : decoder_.push(text_bytes(token));
-  if (choice.in_reasoning) {
-    outcome_.text += text;
-  } else {
-    stops_.push(text, outcome_.text);
-  }
+  if (choice.in_reasoning) stops_.begin_reasoning();
+  stops_.push(text, outcome_.text);
+  // `token` ends the reasoning.
+  if (in_reasoning_ && !choice.in_reasoning) stops_.end_reasoning(outcome_.text);
+  in_reasoning_ = choice.in_reasoning;
   if (request_.on_token) {
     request_.on_token(
         {outcome_.tokens.back(), std::string_view(outcome_.text).substr(shown), from_draft});

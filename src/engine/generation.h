@@ -15,6 +15,7 @@
 #include "engine/logit_row.h"
 #include "engine/output_constraint.h"
 #include "engine/prefix_cache.h"
+#include "engine/prompt_scorer.h"
 #include "engine/request.h"
 #include "engine/speculation/drafters.h"
 #include "engine/speculation/sequence_drafts.h"
@@ -82,6 +83,11 @@ class Generation {
   /// Rows of the prompt's next chunk after the `taken` rows that the step already has. 0 if the
   /// prompt is complete, or if the step must end there because the state at this point is kept.
   int32_t next_chunk(int64_t taken) const;
+  /// A step that computes the next `rows` rows of the prompt returns logits of this request: the
+  /// prompt ends there, or its tokens are scored.
+  bool samples(int64_t rows) const { return scorer_ || position_ + rows == prompt_size(); }
+  /// Logits of prompt rows in the step planned last.
+  int64_t prompt_logits() const { return scorer_ ? scorer_->planned() : 1; }
   /// Replaces `out` by the next `rows` rows (whole chunks) of the prompt.
   void prompt_rows(int64_t rows, model::SequenceRows& out);
   /// Replaces `out` by the newest token, followed by its drafts.
@@ -151,6 +157,11 @@ class Generation {
   std::vector<uint8_t> kept_state();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
+  /// choose() for prompt rows that are scored.
+  void choose_scored(const model::StepResult& result, const ReadLogits& read_logits);
+  /// Samples from a whole row.
+  Result<sampling::Sampled> sample_whole(const model::StepResult& result, int64_t row,
+                                         const ReadLogits& read_logits);
   /// The tokens allowed in each row whose partial logits are requested.
   void want_masks(model::SequenceRows& rows);
   Result<sampling::Sampled> sample(LogitRow& row);
@@ -168,6 +179,8 @@ class Generation {
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;
+  /// min_tokens are generated or launched.
+  bool may_end() const;
   kernels::TokenMask continuing_tokens();
   /// What a token adds to the text of the generation.
   std::string text_bytes(int32_t token) const;
@@ -191,7 +204,9 @@ class Generation {
   std::optional<OutputConstraint> constraint_;
   std::unique_ptr<SequenceDrafts> drafts_;
   std::optional<Thinking> thinking_;
-  sampling::Needed needed_;  ///< `largest` 0: all logits
+  bool in_reasoning_ = false;  ///< the newest token, or the prompt's end; with `thinking_` only
+  std::optional<PromptScorer> scorer_;  ///< until on_prompt_logprobs is called
+  sampling::Needed needed_;             ///< `largest` 0: all logits
   bool from_partial_logits_ = false;
   std::vector<std::vector<int32_t>> selected_;  ///< ids requested per planned row
   std::vector<std::vector<uint32_t>> masks_;    ///< allowed tokens per planned row

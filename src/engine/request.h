@@ -18,6 +18,7 @@
 #include "engine/thinking.h"
 #include "sampling/sampler.h"
 #include "state/sequence_state.h"
+#include "text/reasoning_splitter.h"
 
 namespace chimere::engine {
 
@@ -93,12 +94,22 @@ struct Request {
   /// if the caller knows better what the next prompt begins with (Engine::warmup()).
   bool warmup = true;
   std::vector<int32_t> prompt;  ///< at least one token
+  /// Compute the log-probabilities of the prompt's tokens (on_prompt_logprobs): the prompt's rows
+  /// are decode rows, so that they have the bits that the same tokens get when they are generated.
+  /// The prefix cache is not used. Not with `prefix`, `keep_prefix`, `continuation` or
+  /// `keep_state`.
+  bool prompt_logprobs = false;
   sampling::SamplingParams sampling;
-  int32_t max_tokens = -1;  ///< -1: until the generation ends or the context is full
+  /// -1: until the generation ends or the context is full; 0: only with `prompt_logprobs`.
+  int32_t max_tokens = -1;
   /// Until so many tokens are generated, the tokenizer's end-of-generation tokens and `stop_tokens`
   /// are not sampled. Stop strings still end the generation. Not with a constraint.
   int32_t min_tokens = 0;
-  std::vector<std::string> stop;     ///< stop strings
+  std::vector<std::string> stop;  ///< stop strings; they act on the answer alone
+  /// Whether the text of the generation may begin with reasoning, or the prompt begins it.
+  text::ReasoningSplitter::Start reasoning = text::ReasoningSplitter::Start::kContent;
+  /// The text that ends the reasoning.
+  std::string reasoning_end = std::string(text::kReasoningClose);
   std::vector<int32_t> stop_tokens;  ///< in addition to the tokenizer's end-of-generation tokens
   /// Control tokens whose text is part of the generation's text; sorted. That of others is not.
   std::vector<int32_t> visible_tokens;
@@ -116,6 +127,10 @@ struct Request {
   /// and no overlap scheduling. Not with `thinking` or Mirostat.
   bool keep_state = false;
 
+  /// With `prompt_logprobs`: called once, before any token is delivered, with the prompt's tokens
+  /// after the first one. Not called if the request ends before they are computed. May be empty;
+  /// must not block.
+  std::function<void(std::vector<sampling::Sampled>)> on_prompt_logprobs;
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty; must not block
   std::function<void(Outcome)> on_finish;           ///< may be empty; called exactly once, last
 

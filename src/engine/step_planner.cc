@@ -76,7 +76,7 @@ void StepPlanner::add_chunks(std::span<const std::unique_ptr<Generation>> runnin
   for (const std::vector<PlannedRows>* requests : owners) {
     for (PlannedRows p : *requests) {
       if (p.prompt_rows == 0) continue;
-      p.samples = p.generation->position() + p.prompt_rows == p.generation->prompt_size();
+      p.samples = p.generation->samples(p.prompt_rows);
       out.push_back(p);
     }
   }

@@ -17,7 +17,7 @@ namespace chimere::engine {
 struct PlannedRows {
   Generation* generation = nullptr;  ///< nullptr: it has ended since the step was launched
   int64_t prompt_rows = 0;           ///< 0: decode rows
-  bool samples = true;               ///< a token follows: the prompt ends here, or decode rows
+  bool samples = true;               ///< logits of these rows are used; see Generation::samples()
 
   bool decodes() const { return prompt_rows == 0; }
 };

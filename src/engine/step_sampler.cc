@@ -21,7 +21,7 @@ void StepSampler::sample(std::span<const PlannedRows> planned, const model::Step
       ++first_top;
       continue;
     }
-    const int64_t rows = p.decodes() ? p.generation->decode_size() : 1;
+    const int64_t rows = p.decodes() ? p.generation->decode_size() : p.generation->prompt_logits();
     Rows& r = sampling_.emplace_back(Rows{p.generation, {}, first_top});
     if (p.generation->from_partial_logits()) {
       r.rows.top = {result.top.row(first_top).data(), rows, result.top.count};

@@ -4,9 +4,31 @@
 #include <utility>
 
 namespace chimere::engine {
+namespace {
 
-StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+constexpr std::string_view kWhiteSpace = " \t\r\n";
+
+size_t leading_space(std::string_view text) {
+  return std::min(text.find_first_not_of(kWhiteSpace), text.size());
+}
+
+}  // namespace
+
+StopMatcher::StopMatcher(std::vector<std::string> stops, Start start, std::string reasoning_end)
+    : stops_(std::move(stops)),
+      reasoning_end_(std::move(reasoning_end)),
+      state_(start == Start::kContent    ? State::kAnswer
+             : start == Start::kMayThink ? State::kUndecided
+                                         : State::kReasoning) {
   std::erase_if(stops_, [](const std::string& s) { return s.empty(); });
+}
+
+void StopMatcher::begin_reasoning() { state_ = State::kReasoning; }
+
+void StopMatcher::end_reasoning(std::string& out) {
+  if (state_ != State::kReasoning) return;
+  release(held_.size(), out);
+  state_ = State::kBetween;
 }
 
 void StopMatcher::push(std::string_view text, std::string& out) {
@@ -16,6 +38,36 @@ void StopMatcher::push(std::string_view text, std::string& out) {
     return;
   }
   held_ += text;
+  if (state_ != State::kAnswer) pass_reasoning(false, out);
+  if (state_ == State::kAnswer) match_answer(out);
+}
+
+void StopMatcher::pass_reasoning(bool ended, std::string& out) {
+  using text::kReasoningOpen;
+  if (state_ == State::kUndecided) {
+    const std::string_view begin = std::string_view(held_).substr(leading_space(held_));
+    if (begin.starts_with(kReasoningOpen)) {
+      state_ = State::kReasoning;
+    } else if (ended || !kReasoningOpen.starts_with(begin)) {
+      state_ = State::kAnswer;
+    }
+  }
+  if (state_ == State::kReasoning) {
+    const size_t end = held_.find(reasoning_end_);
+    if (end == std::string::npos) {
+      release(held_.size() - (ended ? 0 : overlap(reasoning_end_)), out);
+    } else {
+      release(end + reasoning_end_.size(), out);
+      state_ = State::kBetween;
+    }
+  }
+  if (state_ == State::kBetween) {
+    release(leading_space(held_), out);
+    if (!held_.empty()) state_ = State::kAnswer;
+  }
+}
+
+void StopMatcher::match_answer(std::string& out) {
   size_t end = std::string::npos;  // of the match
   size_t begin = held_.size();
   for (const std::string& stop : stops_) {
@@ -32,17 +84,30 @@ void StopMatcher::push(std::string_view text, std::string& out) {
   if (!matched_) {
     for (const std::string& stop : stops_) begin = std::min(begin, held_.size() - overlap(stop));
   }
-  out.append(held_, 0, begin);
-  held_.erase(0, begin);
+  release(begin, out);
 }
 
-size_t StopMatcher::overlap(std::string_view stop) const {
-  for (size_t n = std::min(stop.size() - 1, held_.size()); n > 0; --n) {
-    if (std::string_view(held_).ends_with(stop.substr(0, n))) return n;
+void StopMatcher::release(size_t n, std::string& out) {
+  out.append(held_, 0, n);
+  held_.erase(0, n);
+}
+
+size_t StopMatcher::overlap(std::string_view text) const {
+  for (size_t n = std::min(text.size() - 1, held_.size()); n > 0; --n) {
+    if (std::string_view(held_).ends_with(text.substr(0, n))) return n;
   }
   return 0;
 }
 
-std::string StopMatcher::finish() { return matched_ ? "" : std::exchange(held_, ""); }
+std::string StopMatcher::finish() {
+  std::string out;
+  if (matched_) return out;
+  if (state_ != State::kAnswer) {
+    pass_reasoning(true, out);
+    if (state_ == State::kAnswer) match_answer(out);
+  }
+  if (!matched_) out += std::exchange(held_, "");
+  return out;
+}
 
 }  // namespace chimere::engine

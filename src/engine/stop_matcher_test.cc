@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <utility>
 
 #include "base/fresh_seed.h"
 
@@ -36,6 +38,77 @@ TEST(StopMatcher, ReleasesIncompleteStopStringsAtTheEnd) {
   EXPECT_FALSE(m.matched());
   StopMatcher none({""});
   EXPECT_EQ(push(none, "abc"), "abc");
+}
+
+/// What is released of a text that is pushed in pieces of `n` bytes, and the match.
+std::pair<std::string, std::string> run(StopMatcher m, std::string_view text, size_t n) {
+  std::string out;
+  for (size_t at = 0; at < text.size() && !m.matched(); at += n) m.push(text.substr(at, n), out);
+  out += m.finish();
+  return {out, m.match()};
+}
+
+TEST(StopMatcher, StopStringsActOnTheAnswerAlone) {
+  using Start = StopMatcher::Start;
+  struct Case {
+    Start start;
+    std::string_view text;
+    std::string_view released;
+    std::string_view match;
+  };
+  const Case cases[] = {
+      // The prompt opens the reasoning.
+      {Start::kThinking, "a stop\n\n</think>\n\nb stop c", "a stop\n\n</think>\n\nb ", "stop"},
+      {Start::kThinking, "a stop\n\nb", "a stop\n\nb", ""},
+      {Start::kThinking, "a sto</think>p", "a sto</think>p", ""},
+      {Start::kThinking, "</think>stop", "</think>", "stop"},
+      {Start::kThinking, "a</think>b\n\nc", "a</think>b", "\n\n"},
+      {Start::kThinking, "a</thin</think", "a</thin</think", ""},
+      // The model opens it, or not.
+      {Start::kMayThink, "\n<think>a stop</think> stop", "\n<think>a stop</think> ", "stop"},
+      {Start::kMayThink, "<think>a</think>b</think>", "<think>a</think>b", "</think>"},
+      {Start::kMayThink, "a stop", "a ", "stop"},
+      {Start::kMayThink, "<thi stop", "<thi ", "stop"},
+      {Start::kMayThink, "<thi", "<thi", ""},
+      {Start::kMayThink, "\n\na", "", "\n\n"},
+      {Start::kMayThink, "\n\n", "", "\n\n"},
+      // There is none.
+      {Start::kContent, "<think>a stop", "<think>a ", "stop"},
+      {Start::kContent, "<think>a</think>", "<think>a", "</think>"},
+  };
+  for (const Case& c : cases) {
+    for (size_t n = 1; n <= c.text.size(); ++n) {
+      SCOPED_TRACE(std::string(c.text) + ", " + std::to_string(n));
+      const auto [released, match] =
+          run(StopMatcher({"stop", "\n\n", "</think>"}, c.start), c.text, n);
+      EXPECT_EQ(released, c.released);
+      EXPECT_EQ(match, c.match);
+    }
+  }
+}
+
+TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
+  StopMatcher m({"stop"});
+  std::string out;
+  m.push("a sto", out);
+  m.begin_reasoning();
+  m.push("p stop</think>b", out);
+  EXPECT_EQ(out, "a stop stop</think>b");
+  EXPECT_FALSE(m.matched());
+  m.push(" stop", out);
+  EXPECT_TRUE(m.matched());
+  StopMatcher told({"stop"}, StopMatcher::Start::kThinking);
+  out.clear();
+  told.push("stop</th", out);
+  told.end_reasoning(out);
+  EXPECT_EQ(out, "stop</th");
+  told.push(" \nstop", out);
+  EXPECT_EQ(out, "stop</th \n");
+  EXPECT_TRUE(told.matched());
+
+  const StopMatcher channels({"x"}, StopMatcher::Start::kThinking, "<final>");
+  EXPECT_EQ(run(channels, "x</think>x<final>yxz", 2),
+            std::pair(std::string("x</think>x<final>y"), std::string("x")));
 }
 
 TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsSplit) {

@@ -3,8 +3,10 @@
 #define CHIMERE_MODEL_KEYS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +37,13 @@ class Keys {
   const std::string& architecture() const { return architecture_; }
   /// What replaces the file's keys about rotary positions.
   const RopeOptions& rope() const { return rope_; }
-  std::string name(std::string_view key) const { return architecture_ + "." + std::string(key); }
+  /// The whole key. Notes that the architecture reads it: see check_unread_keys().
+  std::string name(std::string_view key) const {
+    read_.emplace(key);
+    return architecture_ + "." + std::string(key);
+  }
+  /// Whether name() was called with this key.
+  bool was_read(std::string_view key) const { return read_.contains(key); }
   bool has(std::string_view key) const { return file_.find(name(key)) != nullptr; }
 
   /// "block_count". Every block has tensors: the file has at least as many.
@@ -67,6 +75,7 @@ class Keys {
   RopeOptions rope_;
   /// By name, arrays that integer_of_block() has read.
   mutable std::map<std::string, std::vector<int64_t>> arrays_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace chimere::model

@@ -44,6 +44,7 @@ class LayeredModel final : public Model {
   Pooling pooling() const override { return spec_.pooling; }
   bool embeds() const override { return spec_.embeds(); }
   bool encoder() const override { return spec_.encoder; }
+  const std::string& left_out() const override { return weights_.left_out; }
   const RankHead* rank_head() const override { return weights_.rank_head.get(); }
   bool has_segments() const override { return weights_.input.has_segments(); }
   int64_t context_length() const override { return spec_.context_length; }

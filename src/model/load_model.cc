@@ -7,6 +7,7 @@
 #include "model/layered_model.h"
 #include "model/model.h"
 #include "model/state_builder.h"
+#include "model/unread_keys.h"
 #include "model/weight_binder.h"
 
 namespace chimere::model {
@@ -54,7 +55,9 @@ Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Rea
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_CHECK_OK(check(options));
   CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
-  CHIMERE_TRY(ModelSpec spec, read(Keys(file, name, options.rope)));
+  const Keys keys(file, name, options.rope);
+  CHIMERE_TRY(ModelSpec spec, read(keys));
+  CHIMERE_CHECK_OK(check_unread_keys(keys));
   if (options.pooling) spec.pooling = *options.pooling;
   WeightBinder binder(file);
   CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));

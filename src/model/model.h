@@ -42,6 +42,11 @@ class Model {
   virtual bool embeds() const { return false; }
   /// Every row of a text sees all others, so that a text must be complete in one step.
   virtual bool encoder() const { return false; }
+  /// A sentence about tensors of the file that the model does not use; empty: none.
+  virtual const std::string& left_out() const {
+    static const std::string none;
+    return none;
+  }
   /// The head of a model whose pooling is kRank; else nullptr.
   virtual const RankHead* rank_head() const { return nullptr; }
   /// SequenceRows::second_segment is supported.

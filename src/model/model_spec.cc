@@ -25,6 +25,15 @@ Result<int> read_vocabulary_size(const gguf::Reader& file) {
   return n_vocab;
 }
 
+/// "pooling_type" of an embedding model, kNone without it.
+Result<Pooling> read_pooling(const Keys& keys) {
+  constexpr int kTypes = 5;
+  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", 0, 0, kMaxCount));
+  if (type < kTypes) return static_cast<Pooling>(type);
+  return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
+                     "; known are none (0), mean (1), the first token (2), the last (3), rank (4)");
+}
+
 }  // namespace
 
 Result<ModelSpec> read_model(const Keys& keys) {
@@ -40,6 +49,7 @@ Result<ModelSpec> read_model(const Keys& keys) {
   CHIMERE_TRY(model.norm_eps, keys.positive(other ? other_eps : eps));
   CHIMERE_CHECK_OK(check_rope_keys(keys.file(), keys.architecture(), model.context_length));
   CHIMERE_TRY(model.n_vocab, read_vocabulary_size(keys.file()));
+  CHIMERE_TRY(model.pooling, read_pooling(keys));
   return model;
 }
 
@@ -53,19 +63,11 @@ Result<Blocks> read_blocks(const Keys& keys) {
 
 Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& blocks) {
   CHIMERE_TRY(const auto flags, keys.flags("attention.recurrent_layers"));
-  if (flags) return std::vector<bool>(flags->begin(), flags->begin() + blocks.layers);
   CHIMERE_TRY(const int interval, keys.integer_or("full_attention_interval", 4, 1, kMaxCount));
+  if (flags) return std::vector<bool>(flags->begin(), flags->begin() + blocks.layers);
   std::vector<bool> recurrent;
   for (int i = 0; i < blocks.layers; ++i) recurrent.push_back((i + 1) % interval != 0);
   return recurrent;
-}
-
-Result<Pooling> read_pooling(const Keys& keys) {
-  constexpr int kTypes = 5;
-  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", 0, 0, kMaxCount));
-  if (type < kTypes) return static_cast<Pooling>(type);
-  return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
-                     "; known are none (0), mean (1), the first token (2), the last (3), rank (4)");
 }
 
 }  // namespace chimere::model

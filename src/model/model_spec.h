@@ -65,9 +65,9 @@ struct ModelSpec {
   bool embeds() const { return encoder || pooling != Pooling::kNone; }
 };
 
-/// Reads and checks what every architecture has: all but layers, MTP heads and pooling. Errors:
-/// those of Keys; kInvalidData (a key or the vocabulary contradicts another), kUnsupported (rotary
-/// positions that are not implemented).
+/// Reads and checks what every architecture has: all but layers and MTP heads. Errors: those of
+/// Keys; kInvalidData (a key or the vocabulary contradicts another), kUnsupported (rotary positions
+/// or a pooling type that are not implemented).
 Result<ModelSpec> read_model(const Keys& keys);
 
 /// How many of "block_count" blocks are layers, and how many the MTP heads after them
@@ -81,9 +81,6 @@ Result<Blocks> read_blocks(const Keys& keys);
 /// [blocks.layers] whether a layer has a recurrent mixer in place of attention:
 /// "attention.recurrent_layers", or else all but every n-th layer ("full_attention_interval", 4).
 Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& blocks);
-
-/// "pooling_type" of an embedding model, kNone without it. Errors: kUnsupported (another type).
-Result<Pooling> read_pooling(const Keys& keys);
 
 }  // namespace chimere::model
 

@@ -541,7 +541,7 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
     auto bytes = tiny(m, [&](gguf::Writer& w) {
       w.set_u32("qwen3next.feed_forward_length", static_cast<uint32_t>(m.n_ff_shared));
     });
-    const std::string name = key;
+    const std::string name = std::string("qwen3next.") + key;
     const auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end());
     EXPECT_NE(at, bytes.end());
     *at = 'X';

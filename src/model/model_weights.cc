@@ -83,12 +83,14 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     return unsupported("MTP heads of a model that scales embeddings or residuals are unknown.");
   }
   const int mtp_heads = model.mtp ? model.mtp->heads : 0;
+  binder.leave_out_heads_from(model.n_layers() + mtp_heads);
   for (int i = 0; i < mtp_heads; ++i) {
     auto head = model.mtp->bind(block(model.n_layers() + i),
                                 {model.n_vocab, w.output_norm.weight, w.output});
-    if (i == 0 && options.drafts) w.mtp = std::move(head);
+    if (i == 0 && options.drafts && !model.embeds()) w.mtp = std::move(head);
   }
   CHIMERE_CHECK_OK(binder.finish());
+  w.left_out = binder.left_out();
   w.copies = binder.take_copies();
   w.targets = binder.take_targets();
   return w;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,7 @@ struct ModelWeights {
   WeightView output;                    ///< [n_vocab, n_embd]; empty in embedding models
   std::unique_ptr<MtpHead> mtp;         ///< if it is run
   int64_t active_bytes = 0;
+  std::string left_out;                            ///< see WeightBinder
   std::vector<AdapterTarget> targets;              ///< by WeightView::target
   std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors whose layout in the file differs
 

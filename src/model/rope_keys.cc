@@ -1,30 +1,16 @@
 #include "model/rope_keys.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <type_traits>
 #include <variant>
 
+#include "model/metadata_value.h"
 #include "model/rope_scaling.h"
 
 namespace chimere::model {
 namespace {
 
 using gguf::Value;
-
-std::optional<double> number(const Value& value) {
-  return std::visit(
-      [](const auto& v) -> std::optional<double> {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-          return static_cast<double>(v);
-        } else {
-          return std::nullopt;
-        }
-      },
-      value);
-}
 
 /// What decides with a key's value whether it is accepted.
 struct RopeContext {
@@ -96,6 +82,8 @@ constexpr RopeKey kRopeKeys[] = {
     {"freq_base_swa", local_base},
     // Which part of a head follows which axis of an image. A text's positions are the same on all.
     {"dimension_sections", any},
+    {"mrope_section", any},
+    {"mrope_interleaved", any},
     {"scaling.type", known_scaling},
     {"scaling.factor", divisor},
     {"scale_linear", divisor},  // the former name of scaling.factor
@@ -109,17 +97,6 @@ constexpr RopeKey kRopeKeys[] = {
     {"scaling.original_context_length", original_context},
     {"scaling.finetuned", any},  // says how the model was trained
 };
-
-std::string shown(const Value& value) {
-  constexpr size_t kMaxBytes = 40;  // a hostile file's text may have any length
-  if (const auto* text = std::get_if<std::string>(&value))
-    return "'" + text->substr(0, kMaxBytes) + "'";
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* integer = std::get_if<uint64_t>(&value)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&value)) return std::to_string(*real);
-  return "an array";
-}
 
 }  // namespace
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 namespace chimere::model {
 namespace {
@@ -73,9 +76,64 @@ Status read_unigram(const gguf::Reader& file, text::Vocabulary& out) {
   return {};
 }
 
+bool is_normal(const text::Vocabulary& vocabulary, size_t id) {
+  return vocabulary.types.empty() ||
+         vocabulary.types[id] == static_cast<int32_t>(text::TokenType::kNormal);
+}
+
+/// Without merges, a byte-level BPE would cut every text into single bytes.
+Status check_merges(const text::Vocabulary& vocabulary) {
+  if (vocabulary.model != "gpt2" || !vocabulary.merges.empty()) return {};
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const auto characters = std::ranges::count_if(
+        vocabulary.tokens[id], [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+    if (characters < 2 || !is_normal(vocabulary, id)) continue;
+    return invalid_data(
+        "The file lacks tokenizer.ggml.merges: texts would become single bytes, which the model "
+        "was not trained on. Convert it again with its tokenizer.");
+  }
+  return {};
+}
+
+bool named_like_control(std::string_view token) {
+  return token.size() > 4 && token.starts_with("<|") && token.ends_with("|>");
+}
+
+/// Changes the types of tokens that templates mean, but that would be read as their letters. A
+/// token that merges lead to is an ordinary word.
+void correct_types(text::Vocabulary& vocabulary, std::string* corrected) {
+  std::unordered_map<std::string_view, size_t> wrong;
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const std::string& token = vocabulary.tokens[id];
+    if (named_like_control(token) && is_normal(vocabulary, id)) wrong.emplace(token, id);
+  }
+  if (wrong.empty()) return;
+  for (const std::string& merge : vocabulary.merges) {
+    if (!merge.ends_with("|>") && !merge.ends_with("| >")) continue;
+    std::string whole = merge;
+    if (const size_t space = merge.find(' ', 1); space != std::string::npos) whole.erase(space, 1);
+    wrong.erase(whole);
+  }
+  if (wrong.empty()) return;
+  if (vocabulary.types.empty()) {
+    vocabulary.types.assign(vocabulary.tokens.size(),
+                            static_cast<int32_t>(text::TokenType::kNormal));
+  }
+  size_t first = vocabulary.tokens.size();
+  for (const auto& [token, id] : wrong) {
+    vocabulary.types[id] = static_cast<int32_t>(text::TokenType::kControl);
+    first = std::min(first, id);
+  }
+  if (corrected == nullptr) return;
+  *corrected = "The file declares " + std::to_string(wrong.size()) +
+               (wrong.size() == 1 ? " control token" : " control tokens") +
+               " as ordinary text (tokenizer.ggml.token_type), the first " +
+               vocabulary.tokens[first] + "; treated as control tokens.";
+}
+
 }  // namespace
 
-Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
+Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file, std::string* corrected) {
   text::Vocabulary out;
   CHIMERE_TRY(out.model, file.get_string("tokenizer.ggml.model"));
   // Files from before this key existed use GPT-2's rules or none.
@@ -94,8 +152,12 @@ Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
     CHIMERE_TRY(const std::vector<int64_t> types, file.get_int_array("tokenizer.ggml.token_type"));
     // A type that does not fit 32 bits is as unknown as any other unknown value.
     for (const int64_t type : types) out.types.push_back(static_cast<int32_t>(type));
+    // text::Tokenizer::create() says more about such lists.
+    if (out.types.size() != out.tokens.size()) return out;
   }
   if (const auto* merges = file.find_strings("tokenizer.ggml.merges")) out.merges = *merges;
+  CHIMERE_CHECK_OK(check_merges(out));
+  correct_types(out, corrected);
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.bos_token_id", out.bos));
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eos_token_id", out.eos));
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eot_token_id", out.eot));

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -15,6 +18,14 @@ namespace {
 
 // Enough to see what is wrong: a file of another architecture would give hundreds of problems.
 constexpr size_t kMaxListedProblems = 8;
+
+constexpr std::string_view kBlock = "blk.";
+
+/// First words of the names of tensors that belong to other parts of a model than its text model:
+/// vision, audio, what projects them, and further heads.
+constexpr std::string_view kOtherParts =
+    " v a s mm mtp vision visual audio vision_model vision_tower audio_model audio_tower resampler "
+    "projector mm_projector multi_modal_projector medusa_head v_head value_head ";
 
 /// "128 x 64"; a trailing dimension of 1 is omitted.
 std::string shape_text(const std::vector<int64_t>& dims) {
@@ -46,14 +57,35 @@ std::string list_text(const std::vector<std::string>& items) {
 
 }  // namespace
 
+const gguf::TensorInfo* WeightBinder::lookup(const std::string& name) const {
+  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  // Ollama's converters write this one without its suffix.
+  constexpr std::string_view kSuffix = ".bias";
+  if (tensor != nullptr || !name.ends_with(".ssm_dt.bias")) return tensor;
+  return file_.find_tensor(name.substr(0, name.size() - kSuffix.size()));
+}
+
+std::string WeightBinder::part_of(const std::string& tensor) const {
+  const std::string part = tensor.substr(0, std::min(tensor.find('.'), tensor.size()));
+  if (kOtherParts.find(" " + part + " ") != std::string_view::npos) return part;
+  int block = 0;
+  const char* const number = tensor.data() + std::min(tensor.size(), kBlock.size());
+  const bool numbered =
+      tensor.starts_with(kBlock) &&
+      std::from_chars(number, tensor.data() + tensor.size(), block).ec == std::errc();
+  const std::string name = std::string(kBlock) + std::to_string(block);
+  const bool head = numbered && block >= first_left_out_ && has(name + ".nextn.eh_proj.weight");
+  return head ? name : std::string();
+}
+
 const gguf::TensorInfo* WeightBinder::find(const std::string& name,
                                            const std::vector<int64_t>& dims) {
-  bound_.insert(name);
-  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  const gguf::TensorInfo* tensor = lookup(name);
   if (tensor == nullptr) {
     problems_.push_back(name + " is missing");
     return nullptr;
   }
+  bound_.insert(tensor->name);
   if (without_trailing_ones(tensor->dims) != without_trailing_ones(dims)) {
     problems_.push_back(name + " is " + shape_text(tensor->dims) + ", not " + shape_text(dims));
     return nullptr;
@@ -86,7 +118,7 @@ const float* WeightBinder::f32(const std::string& name, const std::vector<int64_
 }
 
 int64_t WeightBinder::rows_of(const std::string& name) const {
-  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  const gguf::TensorInfo* tensor = lookup(name);
   if (tensor == nullptr) return 0;
   return tensor->dims.size() < 2 ? 1 : tensor->dims[1];
 }
@@ -182,13 +214,32 @@ Status WeightBinder::finish() const {
   }
   std::vector<std::string> unknown;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
-    if (!bound_.contains(tensor.name)) unknown.push_back(tensor.name);
+    if (!bound_.contains(tensor.name) && part_of(tensor.name).empty()) {
+      unknown.push_back(tensor.name);
+    }
   }
   if (!unknown.empty()) {
     return unsupported("the file has tensors that this architecture does not use: " +
                        list_text(unknown));
   }
   return {};
+}
+
+std::string WeightBinder::left_out() const {
+  std::map<std::string, int> parts;
+  int all = 0;
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (bound_.contains(tensor.name)) continue;
+    ++parts[part_of(tensor.name)];
+    ++all;
+  }
+  std::string text;
+  for (const auto& [part, n] : parts) {
+    text += (text.empty() ? "" : ", ") + part + ".* (" + std::to_string(n) + ")";
+  }
+  if (all == 0) return text;
+  return "Only the text model of the file is run: " + std::to_string(all) +
+         (all == 1 ? " tensor is" : " tensors are") + " left out, " + text + ".";
 }
 
 uint64_t model_key(const gguf::Reader& file, const std::string& architecture,

@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_WEIGHT_BINDER_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -43,7 +44,7 @@ class WeightBinder {
                       std::span<const int64_t> rows);
   /// Adds a problem of values, which finish() reports.
   void add_problem(std::string what) { problems_.push_back(std::move(what)); }
-  bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
+  bool has(const std::string& name) const { return lookup(name) != nullptr; }
   /// Rows of a tensor that the file has, 1 for a vector; 0 without the tensor.
   int64_t rows_of(const std::string& name) const;
 
@@ -65,11 +66,21 @@ class WeightBinder {
   void depend_on(const std::string& option, float value) { options_[option] = value; }
   const std::map<std::string, float>& options() const { return options_; }
 
+  /// Blocks from this number on may hold MTP heads that are not run.
+  void leave_out_heads_from(int block) { first_left_out_ = block; }
+
   /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that no code
-  /// bound: the file needs arithmetic that is not implemented here).
+  /// bound: the file needs arithmetic that is not implemented here). Tensors of other parts than
+  /// the text model (vision, audio, projectors, MTP heads) are left out.
   Status finish() const;
+  /// A sentence about the tensors that finish() leaves out; empty: none.
+  std::string left_out() const;
 
  private:
+  /// By its own name, or by that of another converter.
+  const gguf::TensorInfo* lookup(const std::string& name) const;
+  /// The part that an unbound tensor belongs to, if it may be left out, such as "v"; else empty.
+  std::string part_of(const std::string& tensor) const;
   const gguf::TensorInfo* find(const std::string& name, const std::vector<int64_t>& dims);
   WeightView view(const std::string& name, const std::vector<int64_t>& dims);
   const float* f32(const std::string& name, const std::vector<int64_t>& dims);
@@ -86,6 +97,7 @@ class WeightBinder {
   std::map<std::string, float> options_;
   std::vector<AdapterTarget> targets_;
   int64_t active_bytes_ = 0;
+  int first_left_out_ = std::numeric_limits<int>::max();
 };
 
 /// Names a file's hyper-parameters ("<architecture>.*") and its tensors' names, types and shapes,

@@ -54,7 +54,7 @@ constexpr ObjectType<CreateKeyRequest> kCreateKeyType{kCreateKeyRows};
 std::optional<ApiError> parse_create_key(std::string_view body, const RequestLimits& limits,
                                          CreateKeyRequest& out) {
   out = {};
-  return parse_body(kCreateKeyType, body, limits, out);
+  return parse_body(kCreateKeyType, body, own_api(limits), out);
 }
 
 }  // namespace chimere::protocol

@@ -622,7 +622,7 @@ constexpr auto kMessagesRows = std::to_array<Row::Row>({
                 .help = "Texts that end the generation, at most 16 of 1 KiB each",
                 .type_text = "list of texts",
                 .valid = R"([["a", "b"], []])",
-                .invalid = R"([[""], [1], "a", 1])"},
+                .invalid = R"([[1], "a", 1])"},
                &read_stop_sequences),
     Row::boolean<&MessagesRequest::stream>(
         {.name = "stream",
@@ -654,8 +654,8 @@ std::optional<ApiError> parse_messages(std::string_view body, const Settings& de
                                        MessagesRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(counting ? kCountTokensType : kMessagesType, body,
-                    with_unknown(limits, true, out), out, kDeepJson);
+  return parse_body(counting ? kCountTokensType : kMessagesType, body, with_notes(limits, out), out,
+                    kDeepJson);
 }
 
 }  // namespace chimere::protocol

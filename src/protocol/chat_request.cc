@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "protocol/foreign_values.h"
 #include "protocol/generation_fields.h"
 #include "protocol/messages.h"
 #include "protocol/request_types.h"
@@ -16,14 +16,6 @@ using Chat = FieldsOf<ChatRequest>;
 
 /// Checks that the conversation is one that a generation can follow.
 void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const ChatRequest& out) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  for (size_t i = 0; i < out.messages.size(); ++i) {
-    const ChatMessage& m = out.messages[i];
-    if (m.role != "user" || m.content.find_first_not_of(kBlank) != std::string::npos) continue;
-    const std::string path = "messages[" + std::to_string(i) + "].content";
-    fields.fail("'" + path + "' is empty; give the message a text, or leave it out.", path,
-                "empty_content");
-  }
   check_continued(fields, out);
   check_tools(fields, out);
 }
@@ -33,23 +25,14 @@ void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits&
   read_max_tokens(fields, info.name, out);
 }
 
-void set_reasoning(Fields& fields, const FieldInfo& info, const std::string& value,
-                   ChatRequest& out) {
-  out.given.push_back(settings::kReasoning.name);
-  const Status status = out.settings.set(settings::kReasoning, value, fields.path_of(info.name));
-  if (!status.ok()) fields.fail(status.error().message, info.name);
-}
-
 void read_effort(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                  ChatRequest& out) {
   std::string effort;
-  if (!fields.text(info.name, effort)) return;
-  const std::initializer_list<std::string_view> efforts = {"none", "minimal", "low", "medium",
-                                                           "high"};
-  if (std::ranges::find(efforts, effort) == efforts.end()) {
+  if (!fields.text(info.name, effort) || effort.empty()) return;  // an empty field of a form
+  if (effort_of(effort).empty()) {
     return fields.fail(
-        "'reasoning_effort' must be none, minimal, low, medium or high; 'thinking_budget' takes a "
-        "number of tokens.",
+        "'reasoning_effort' must be none, minimal, low, medium, high, xhigh or max; "
+        "'thinking_budget' takes a number of tokens.",
         info.name);
   }
   if (fields.any("thinking_budget") != nullptr) {
@@ -57,7 +40,86 @@ void read_effort(Fields& fields, const FieldInfo& info, const RequestLimits& /*l
         "'reasoning_effort' and 'thinking_budget' both limit the reasoning; give one of them.",
         "thinking_budget", "conflicting_fields");
   }
-  set_reasoning(fields, info, effort == "minimal" ? "low" : effort, out);
+  set_reasoning(fields, info.name, effort_of(effort), out);
+}
+
+bool has_own_limit(Fields& fields) {
+  return fields.any("reasoning_effort") != nullptr || fields.any("thinking_budget") != nullptr ||
+         fields.any("think") != nullptr;
+}
+
+/// OpenRouter's `reasoning` and Anthropic's `thinking`.
+struct ReasoningWish {
+  std::string_view word;  ///< of effort_of(); empty: not given
+  bool enabled = false;
+  int64_t tokens = -1;
+};
+using Wish = FieldsOf<ReasoningWish>;
+
+void read_wish_word(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    ReasoningWish& out) {
+  std::string word;
+  if (!fields.text(info.name, word) || word.empty()) return;
+  if (effort_of(word).empty()) {
+    return fields.fail("'" + fields.path_of(info.name) +
+                           "' must be none, minimal, low, medium, high, xhigh, max, enabled, "
+                           "adaptive or disabled.",
+                       info.name);
+  }
+  out.word = effort_of(word);
+}
+
+constexpr auto kWishRows = std::to_array<Wish::Row>({
+    Wish::other({.name = "type",
+                 .help = "`enabled` and `adaptive`: without a limit; `disabled`: none",
+                 .type_text = "text",
+                 .valid = R"(["enabled", "disabled", "adaptive"])",
+                 .invalid = R"(["x", 1])"},
+                &read_wish_word),
+    Wish::other({.name = "effort",
+                 .help = "As `reasoning_effort`; goes before `type`",
+                 .type_text = "text",
+                 .valid = R"(["low", "none", "xhigh"])",
+                 .invalid = R"(["x", 1])"},
+                &read_wish_word),
+    Wish::boolean<&ReasoningWish::enabled>(
+        {.name = "enabled", .help = "true: without a limit; false: none"}),
+    Wish::integer<&ReasoningWish::tokens>(
+        {.name = "max_tokens", .help = "As `thinking_budget`", .max = 1 << 24}),
+    Wish::integer<&ReasoningWish::tokens>(
+        {.name = "budget_tokens", .help = "As `thinking_budget`", .max = 1 << 24}),
+});
+constexpr ObjectType<ReasoningWish> kWishType{kWishRows};
+
+void read_wish(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+               ChatRequest& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr || has_own_limit(fields)) return;
+  if (!value->is_object()) return read_think(fields, info.name, out);
+  ReasoningWish wish;
+  if (!read_object(kWishType, fields, *value, fields.path_of(info.name), limits, wish)) return;
+  const auto enabled = value->find("enabled");
+  if (wish.word.empty() && enabled != value->end() && !enabled->is_null()) {
+    wish.word = wish.enabled ? "auto" : "none";
+  }
+  if (wish.tokens >= 0 && wish.word != "none") {
+    set_reasoning(fields, info.name, std::to_string(wish.tokens), out);
+  } else if (wish.word == "auto") {
+    turn_reasoning_on(out);
+  } else if (!wish.word.empty()) {
+    set_reasoning(fields, info.name, wish.word, out);
+  }
+}
+
+void read_enable_thinking(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                          ChatRequest& out) {
+  bool on = false;
+  if (!fields.boolean(info.name, on) || has_own_limit(fields)) return;
+  if (on) {
+    turn_reasoning_on(out);
+  } else {
+    set_reasoning(fields, info.name, "none", out);
+  }
 }
 
 void read_chat_think(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -76,7 +138,7 @@ void read_budget(Fields& fields, const FieldInfo& info, const RequestLimits& lim
                  ChatRequest& out) {
   int64_t budget = 0;
   if (!fields.integer(info.name, static_cast<int64_t>(info.min), info.most(limits), budget)) return;
-  set_reasoning(fields, info, std::to_string(budget), out);
+  set_reasoning(fields, info.name, std::to_string(budget), out);
 }
 
 void read_top_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
@@ -84,10 +146,10 @@ void read_top_logprobs(Fields& fields, const FieldInfo& info, const RequestLimit
   int64_t top = 0;
   const bool given =
       fields.integer(info.name, static_cast<int64_t>(info.min), info.most(limits), top);
-  if (given && out.logprobs < 0) {
+  if (given && top > 0 && out.logprobs < 0) {
     fields.fail("'top_logprobs' needs \"logprobs\": true.", info.name);
   }
-  if (given) out.logprobs = top;
+  if (given && out.logprobs >= 0) out.logprobs = top;
 }
 
 void read_chat_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -147,25 +209,33 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
     Chat::include<kGenerationType>(),
     Chat::other(
         {.name = "max_tokens",
-         .help = "Maximum number of tokens to generate; what exceeds the context is reduced, "
-                 "with a [warning](serving.md#warnings)",
+         .help = "Maximum number of tokens to generate; -1: no limit; what exceeds the context is "
+                 "reduced, with a [warning](serving.md#warnings)",
          .default_value = "`--max-tokens`",
-         .type_text = "whole number from 1",
-         .valid = "[1, 2147483647]",
+         .type_text = "whole number from 1, or -1",
+         .valid = "[1, -1, 2147483647, 42.0]",
          .invalid = R"([0, -5, 1.5, "x"])"},
         &read_chat_limit),
     Chat::other({.name = "max_completion_tokens",
                  .help = "The newer name of `max_tokens`; an error if the two differ",
                  .default_value = "`--max-tokens`",
-                 .type_text = "whole number from 1",
-                 .valid = "[1, 2147483647]",
+                 .type_text = "whole number from 1, or -1",
+                 .valid = "[1, -1, 2147483647]",
+                 .invalid = R"([0, -5, 1.5, "x"])"},
+                &read_chat_limit),
+    Chat::other({.name = "n_predict",
+                 .help = "llama.cpp's name of `max_tokens`",
+                 .default_value = "`--max-tokens`",
+                 .type_text = "whole number from 1, or -1",
+                 .valid = "[1, -1]",
                  .invalid = R"([0, -5, 1.5, "x"])"},
                 &read_chat_limit),
     Chat::other({.name = "reasoning_effort",
                  .help = "[Reasoning](thinking.md); `minimal` is the same as `low`",
                  .default_value = "`--reasoning`",
-                 .type_text = "`none`, `minimal`, `low`, `medium` or `high`",
-                 .valid = R"(["none", "minimal", "low", "medium", "high"])",
+                 .type_text = "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` (as `high`) or "
+                              "`max` (no limit)",
+                 .valid = R"(["none", "minimal", "low", "medium", "high", "xhigh", "max"])",
                  .invalid = R"(["extreme", 1])"},
                 &read_effort),
     Chat::other({.name = "thinking_budget",
@@ -202,6 +272,28 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
                  .valid = R"([true, false, "low", "high"])",
                  .invalid = R"([1, "x", []])"},
                 &read_chat_think),
+    Chat::other(
+        {.name = "reasoning",
+         .help = "OpenRouter's form of the limit, without effect beside `reasoning_effort`, "
+                 "`thinking_budget` or `think`",
+         .type_text = "object, or as `think`",
+         .valid = R"([{"effort": "low"}, {"max_tokens": 64}, {"enabled": false}, {}, true])",
+         .invalid = R"([1, [], "x", {"effort": "x"}])",
+         .members = &describe<kWishType>},
+        &read_wish),
+    Chat::other({.name = "thinking",
+                 .help = "Anthropic's form of the limit, in the same way",
+                 .type_text = "object, or as `think`",
+                 .valid = R"([{"type": "disabled"}, {"type": "enabled", "budget_tokens": 64}, {}])",
+                 .invalid = R"([1, [], "x", {"type": "x"}])",
+                 .members = &describe<kWishType>},
+                &read_wish),
+    Chat::other({.name = "enable_thinking",
+                 .help = "true: reasoning without a limit, false: none; in the same way",
+                 .type_text = "true or false",
+                 .valid = "[true, false]",
+                 .invalid = R"([1, "x", []])"},
+                &read_enable_thinking),
     template_kwargs_field<ChatRequest>(),
     Chat::other({.name = "modalities",
                  .help = "the models generate text only",
@@ -226,9 +318,6 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
     Chat::refused("functions", "it is deprecated; use `tools`"),
     Chat::refused("function_call", "it is deprecated; use `tool_choice`"),
     Chat::refused("audio", "this model generates text only"),
-    Chat::refused("prediction", "the server chooses the drafts"),
-    Chat::refused("web_search_options", "this server has no web search"),
-    Chat::refused("verbosity", "no model here supports it"),
 });
 
 }  // namespace
@@ -239,7 +328,7 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
                                    const RequestLimits& limits, ChatRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kChatType, body, with_unknown(limits, false, out), out, kDeepJson);
+  return parse_body(kChatType, body, with_notes(limits, out), out, kDeepJson);
 }
 
 }  // namespace chimere::protocol

@@ -141,13 +141,13 @@ std::optional<std::string> decode_base64(std::string_view text) {
 std::optional<ApiError> parse_create_collection(std::string_view body, const RequestLimits& limits,
                                                 CreateCollectionRequest& out) {
   out = {};
-  return parse_body(kCreateCollectionType, body, limits, out);
+  return parse_body(kCreateCollectionType, body, own_api(limits), out);
 }
 
 std::optional<ApiError> parse_add_documents(std::string_view body, const RequestLimits& limits,
                                             AddDocumentsRequest& out) {
   out = {};
-  if (auto error = parse_body(kAddDocumentsType, body, limits, out)) return error;
+  if (auto error = parse_body(kAddDocumentsType, body, own_api(limits), out)) return error;
   for (size_t i = 0; i < out.documents.size(); ++i) {
     const std::string path = "documents[" + std::to_string(i) + "]";
     if (auto error = check_document(out.documents[i], path)) return error;
@@ -158,7 +158,7 @@ std::optional<ApiError> parse_add_documents(std::string_view body, const Request
 std::optional<ApiError> parse_search_collection(std::string_view body, const RequestLimits& limits,
                                                 SearchCollectionRequest& out) {
   out = {};
-  return parse_body(kSearchCollectionType, body, limits, out);
+  return parse_body(kSearchCollectionType, body, own_api(limits), out);
 }
 
 }  // namespace chimere::protocol

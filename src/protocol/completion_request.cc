@@ -18,13 +18,7 @@ void read_prompt(Fields& fields, const FieldInfo& info, const RequestLimits& lim
 
 void read_completion_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                            CompletionRequest& out) {
-  // Clients of llama.cpp say -1 where they want no limit.
-  const Json* const limit = fields.any(info.name);
-  if (limit != nullptr && *limit == -1) {
-    read_setting(fields, info.name, settings::kMaxTokens, out.settings);
-  } else {
-    read_max_tokens(fields, info.name, out);
-  }
+  read_max_tokens(fields, info.name, out, 0);
 }
 
 void read_best_of(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
@@ -36,11 +30,9 @@ void read_best_of(Fields& fields, const FieldInfo& info, const RequestLimits& li
 }
 
 void check_completion(Fields& fields, const RequestLimits& limits, const CompletionRequest& out) {
-  if (out.echo && out.logprobs >= 0) {
-    fields.fail(
-        "'echo' together with 'logprobs' is not supported: prompt tokens have no "
-        "log-probabilities here; omit one of them.",
-        "echo", "unsupported_parameter");
+  if (!out.echo && !out.max_tokens.first.empty() && out.max_tokens.second == 0) {
+    fields.fail("With 'max_tokens' 0 the response is the prompt alone, which needs \"echo\": true.",
+                "max_tokens");
   }
   for (const Prompt& prompt : out.prompts) {
     const bool empty = std::visit([](const auto& p) { return p.empty(); }, prompt);
@@ -68,17 +60,18 @@ constexpr auto kCompletionRows = std::to_array<Completion::Row>({
     Completion::include<kGenerationType>(),
     Completion::other(
         {.name = "max_tokens",
-         .help = "Maximum number of tokens to generate; -1: no limit; what exceeds the context "
-                 "is reduced, with a [warning](serving.md#warnings)",
+         .help = "Maximum number of tokens to generate; -1: no limit; 0: none, with `echo` only; "
+                 "what exceeds the context is reduced, with a [warning](serving.md#warnings)",
          .default_value = "`--max-tokens`",
-         .type_text = "whole number from 1, or -1",
+         .type_text = "whole number from -1",
          .valid = "[1, -1, 2147483647]",
-         .invalid = R"([0, -5, 1.5, "x"])"},
+         .invalid = R"([-5, 1.5, "x"])"},
         &read_completion_limit),
     Completion::integer<&CompletionRequest::logprobs>(
         {.name = "logprobs",
          .help = "Log-probabilities of so many most likely tokens and of the chosen one, of the "
-                 "model's distribution as in chat completions; not together with `echo`",
+                 "model's distribution as in chat completions; with `echo` also those of the "
+                 "[prompt's tokens](serving.md#echo-with-log-probabilities)",
          .limit = &RequestLimits::top_logprobs}),
     Completion::boolean<&CompletionRequest::echo>(
         {.name = "echo", .help = "The text begins with the prompt", .default_value = "false"}),
@@ -100,7 +93,7 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
                                          const RequestLimits& limits, CompletionRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kCompletionType, body, with_unknown(limits, false, out), out);
+  return parse_body(kCompletionType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

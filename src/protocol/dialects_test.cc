@@ -47,7 +47,7 @@ TEST(Messages, BlocksBecomeMessages) {
   EXPECT_EQ(request.tool_choice.kind, ToolChoice::Kind::kRequired);
   EXPECT_FALSE(request.parallel_tool_calls);
   EXPECT_EQ(request.settings.get(settings::kReasoning), "none");
-  EXPECT_EQ(request.unknown, std::vector<std::string>{"later"});
+  EXPECT_EQ(request.notes.ignored, std::vector<std::string>{"later"});
 }
 
 TEST(Messages, BlocksOfTheWrongRoleAreRefused) {
@@ -62,7 +62,7 @@ TEST(Messages, BlocksOfTheWrongRoleAreRefused) {
 
 TEST(Messages, UnknownFieldsAreRefusedOnRequest) {
   RequestLimits limits;
-  limits.unknown = RequestLimits::Unknown::kRefuse;
+  limits.strict_fields = true;
   MessagesRequest request;
   const std::string body =
       R"({"max_tokens": 5, "later": 1, "messages": [{"role": "user", "content": "a"}]})";
@@ -70,10 +70,10 @@ TEST(Messages, UnknownFieldsAreRefusedOnRequest) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, "unknown_parameter");
   ChatRequest chat;
-  limits.unknown = RequestLimits::Unknown::kIgnore;
+  limits.strict_fields = false;
   const std::string of_chat = R"({"later": 1, "messages": [{"role": "user", "content": "a"}]})";
   EXPECT_FALSE(parse_chat(of_chat, Settings(), limits, chat));
-  EXPECT_EQ(chat.unknown, std::vector<std::string>{"later"});
+  EXPECT_EQ(chat.notes.ignored, std::vector<std::string>{"later"});
 }
 
 TEST(Responses, ItemsOfTheAssistantAreOneMessage) {

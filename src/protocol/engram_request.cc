@@ -64,13 +64,13 @@ constexpr ObjectType<EngramRequest> kEngramType{kEngramRows};
 std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,
                                      EngramRequest& out) {
   out = {};
-  return parse_body(kEngramType, body, limits, out);
+  return parse_body(kEngramType, body, own_api(limits), out);
 }
 
 std::optional<ApiError> parse_engram_lookup(std::string_view body, const RequestLimits& limits,
                                             EngramLookupRequest& out) {
   out = {};
-  return parse_body(kEngramLookupType, body, limits, out);
+  return parse_body(kEngramLookupType, body, own_api(limits), out);
 }
 
 }  // namespace chimere::protocol

@@ -55,7 +55,7 @@ bool read_object(const ObjectType<T>& type, Fields& parent, const Json& value,
   }
   Fields object(value, path);
   type.read(object, limits, out);
-  if (auto error = object.finish(limits.ignored)) parent.fail(*std::move(error));
+  if (auto error = object.finish(limits)) parent.fail(*std::move(error));
   return !parent.failed();
 }
 
@@ -176,16 +176,18 @@ std::optional<ApiError> parse_body(const ObjectType<T>& type, std::string_view b
   if (auto error = parse_object(body, json_limits, object)) return error;
   Fields fields(object, "");
   type.read(fields, limits, out);
-  return fields.finish(limits.ignored);
+  return fields.finish(limits);
 }
 
-/// The limits for the parser of a generation request. `by_api`: whether its API ignores unknown
-/// fields.
-inline RequestLimits with_unknown(RequestLimits limits, bool by_api, GenerationFields& out) {
-  using Unknown = RequestLimits::Unknown;
-  const bool ignore =
-      limits.unknown == Unknown::kByApi ? by_api : limits.unknown == Unknown::kIgnore;
-  limits.ignored = ignore ? &out.unknown : nullptr;
+/// The limits for the parser of a generation request, which notes what it ignores.
+inline RequestLimits with_notes(RequestLimits limits, GenerationFields& out) {
+  limits.notes = &out.notes;
+  return limits;
+}
+
+/// The limits for the parser of a request of this server's own API, whose fields no other has.
+inline RequestLimits own_api(RequestLimits limits) {
+  limits.strict_fields = true;
   return limits;
 }
 

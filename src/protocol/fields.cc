@@ -1,9 +1,23 @@
 #include "protocol/fields.h"
 
+#include <cmath>
 #include <sstream>
 #include <utility>
 
+#include "protocol/requests.h"
+
 namespace chimere::protocol {
+
+std::optional<int64_t> whole_number(const Json& value) {
+  // The parser stores values above 2^63 - 1 as unsigned.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return INT64_MAX;
+  if (value.is_number_integer()) return value.get<int64_t>();
+  // 42.0, as languages with one type of number write 42.
+  const double number = value.is_number_float() ? value.get<double>() : 0.5;
+  if (number != std::trunc(number)) return std::nullopt;
+  if (std::abs(number) >= 0x1p63) return number < 0 ? INT64_MIN : INT64_MAX;
+  return static_cast<int64_t>(number);
+}
 
 std::string Fields::path_of(std::string_view name) const {
   return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
@@ -51,14 +65,13 @@ bool Fields::integer(std::string_view name, int64_t min, int64_t max, int64_t& o
   if (value == nullptr) return false;
   const std::string range = "'" + path_of(name) + "' must be a whole number from " +
                             std::to_string(min) + " to " + std::to_string(max) + ".";
-  if (!value->is_number_integer()) {
+  const auto whole = whole_number(*value);
+  if (!whole) {
     fail(range, name, "invalid_type");
     return false;
   }
-  // The parser stores values above 2^63 - 1 as unsigned.
-  const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
-  const int64_t number = huge ? INT64_MAX : value->get<int64_t>();
-  if (huge || number < min || number > max) {
+  const int64_t number = *whole;
+  if (number < min || number > max) {
     fail(range, name);
     return false;
   }
@@ -109,21 +122,25 @@ void Fields::missing(std::string_view name) {
 }
 
 void Fields::refuse(std::string_view name, std::string_view why) {
-  if (any(name) == nullptr) return;
+  const Json* value = any(name);
+  if (value == nullptr) return;
+  bool asks = *value != false && (!value->is_structured() || !value->empty());
+  for (const char* nothing : {"", "none", "auto"}) asks = asks && *value != nothing;
+  if (!asks) return;
   fail("'" + path_of(name) + "' is not supported: " + std::string(why) + "; omit it.", name,
        "unsupported_parameter");
 }
 
-std::optional<ApiError> Fields::finish(std::vector<std::string>* ignored) {
+std::optional<ApiError> Fields::finish(const RequestLimits& limits) {
   constexpr size_t kMostListed = 20;
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name)) continue;
-    if (ignored != nullptr) {
-      if (ignored->size() < kMostListed) ignored->push_back(path_of(name.substr(0, 100)));
-    } else {
-      fail("Unknown field '" + path_of(name.substr(0, 100)) +
-               "'; docs/api.md lists the supported fields.",
-           name.substr(0, 100), "unknown_parameter");
+    const std::string shown = name.substr(0, 100);
+    if (limits.strict_fields) {
+      fail("Unknown field '" + path_of(shown) + "'; docs/api.md lists the supported fields.", shown,
+           "unknown_parameter");
+    } else if (limits.notes != nullptr && limits.notes->ignored.size() < kMostListed) {
+      limits.notes->ignored.push_back(path_of(shown));
     }
   }
   return error_;

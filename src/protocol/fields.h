@@ -1,4 +1,4 @@
-// Reads the fields of a JSON object and rejects unknown ones. Internal to the module.
+// Reads the fields of a JSON object and notes or refuses the others. Internal to the module.
 #ifndef CHIMERE_PROTOCOL_FIELDS_H_
 #define CHIMERE_PROTOCOL_FIELDS_H_
 
@@ -13,6 +13,8 @@
 #include "protocol/json_text.h"
 
 namespace chimere::protocol {
+
+struct RequestLimits;
 
 /// Every call registers a known field. If the field is absent or null, `out` is unchanged and the
 /// result is false. The first error is kept; later calls do nothing.
@@ -33,7 +35,8 @@ class Fields {
 
   /// A field that is accepted with any value and without effect.
   void no_op(std::string_view name);
-  /// A field of the API that this server does not support: an error if it is present.
+  /// A field of the API that this server does not support: an error if it asks for something, which
+  /// null, false, "none", "auto" and what is empty do not.
   void refuse(std::string_view name, std::string_view why);
 
   /// The error for a required field that is absent.
@@ -45,9 +48,9 @@ class Fields {
   void fail(ApiError error);
   bool failed() const { return error_.has_value(); }
 
-  /// To be called after all known fields. Errors: the first error, or an unknown field unless
-  /// `ignored` receives their paths.
-  std::optional<ApiError> finish(std::vector<std::string>* ignored = nullptr);
+  /// To be called after all known fields. Errors: the first error, or an unknown field if the
+  /// limits are strict; else the notes receive its path.
+  std::optional<ApiError> finish(const RequestLimits& limits);
 
  private:
   const Json& object_;
@@ -55,6 +58,10 @@ class Fields {
   std::set<std::string, std::less<>> known_;
   std::optional<ApiError> error_;
 };
+
+/// The value of a whole number, also one that is written like 42.0; the nearest 64-bit number if it
+/// is larger. nullopt: something else.
+std::optional<int64_t> whole_number(const Json& value);
 
 }  // namespace chimere::protocol
 

@@ -1,5 +1,7 @@
 // Every row of the tables of fields: its valid values are accepted, values of a wrong type or out
 // of range are refused with its name, and null is the same as absent.
+#include "protocol/fields.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +51,7 @@ Examples examples_of(const SettingInfo& s) {
   }
   Json choices = Json::array();
   for (const std::string_view choice : s.choices) choices.push_back(choice);
-  if (s.separator != '\0') return {{choices}, {1, "a", {1}, Json::array()}, {{"no such name"}}};
+  if (s.separator != '\0') return {{choices}, {1, {1}, Json::array()}, {{"no such name"}, "a"}};
   switch (s.kind) {
     case SettingInfo::Kind::kSwitch:
       return {{true, false}, {1, "x"}, {}};
@@ -57,8 +59,17 @@ Examples examples_of(const SettingInfo& s) {
       if (s.choices.empty()) return {{"x"}, {1, true}, {}};
       return {choices.get<std::vector<Json>>(), {1, true}, {"no such choice"}};
     default:
-      return numbers(s.min, s.max, s.kind == SettingInfo::Kind::kInteger);
+      break;
   }
+  Examples out = numbers(s.min, s.max, s.kind == SettingInfo::Kind::kInteger);
+  // The API takes more: see foreign_values.h.
+  const bool any_seed = &s == &settings::kSeed;
+  std::erase_if(out.out_of_range, [&](const Json& value) {
+    return (any_seed && whole_number(value)) || (&s == &settings::kTopK && value == -1) ||
+           (&s == &settings::kTemperature && value > s.max) ||
+           (&s == &settings::kMirostat && value == 1);
+  });
+  return out;
 }
 
 Examples examples_of(const FieldInfo& f) {
@@ -145,7 +156,7 @@ void check_field(const FieldInfo& info, const Place& place) {
       return;
     case FieldUse::kRefused:
       field.accepts(nullptr);
-      for (const Json& value : {Json(true), Json("x"), Json::object()}) {
+      for (const Json& value : {Json(true), Json("x"), Json{{"x", 1}}}) {
         field.refuses(value, "unsupported_parameter");
       }
       return;

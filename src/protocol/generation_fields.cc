@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/foreign_values.h"
 #include "protocol/output_format.h"
 
 namespace chimere::protocol {
@@ -20,12 +21,12 @@ bool all_texts(const Json& list) {
   return list.is_array() && std::ranges::all_of(list, [](const Json& v) { return v.is_string(); });
 }
 
-void read_settings(Fields& fields, const FieldInfo& /*info*/, const RequestLimits& /*limits*/,
+void read_settings(Fields& fields, const FieldInfo& /*info*/, const RequestLimits& limits,
                    GenerationFields& out) {
   for (const SettingInfo* setting : settings::all()) {
     if (setting->field.empty()) continue;
     if (fields.any(setting->field) != nullptr) out.given.push_back(setting->name);
-    read_setting(fields, setting->field, *setting, out.settings);
+    read_setting(fields, setting->field, *setting, limits, out.settings);
   }
 }
 
@@ -45,19 +46,29 @@ void read_logit_bias(Fields& fields, const FieldInfo& info, const RequestLimits&
   const Json* map = fields.any(info.name);
   if (map == nullptr) return;
   const std::string wrong =
-      "'logit_bias' must be an object that maps token ids to numbers from -100 to 100.";
-  if (!map->is_object()) return fields.fail(wrong, info.name, "invalid_type");
+      "'logit_bias' must be an object that maps token ids to numbers from -100 to 100, or a list "
+      "of "
+      "such pairs.";
+  if (!map->is_structured()) return fields.fail(wrong, info.name, "invalid_type");
   if (static_cast<int64_t>(map->size()) > limits.logit_biases) {
     return fields.fail(
         "'logit_bias' names more than " + std::to_string(limits.logit_biases) + " tokens.",
         info.name);
   }
   for (const auto& [key, value] : map->items()) {
+    // llama.cpp's form is a list of pairs of a token id and a number, or false: never.
+    const bool pair = map->is_array();
+    if (pair && (!value.is_array() || value.size() != 2 || !value[0].is_number_unsigned())) {
+      return fields.fail(wrong, info.name);
+    }
+    const std::string text = pair ? value[0].dump() : key;
+    const Json& number = pair ? value[1] : value;
     int32_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool number = error == std::errc() && end == key.data() + key.size() && id >= 0;
-    if (!number || !value.is_number()) return fields.fail(wrong, info.name);
-    const auto bias = value.get<float>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    const bool token = error == std::errc() && end == text.data() + text.size() && id >= 0;
+    const bool never = pair && number == false;
+    if (!token || !(never || number.is_number())) return fields.fail(wrong, info.name);
+    const float bias = never ? -100 : number.get<float>();
     if (!(std::abs(bias) <= 100)) return fields.fail(wrong, info.name);
     // OpenAI: "values like -100 or 100 should result in a ban or exclusive selection".
     out.logit_bias.emplace_back(id, bias <= -100 ? -INFINITY : bias);
@@ -129,9 +140,6 @@ void read_stream_options(Fields& fields, const FieldInfo& info, const RequestLim
                          GenerationFields& out) {
   const Json* options = fields.any(info.name);
   if (options == nullptr) return;
-  if (options->is_object() && !out.stream) {
-    return fields.fail("'stream_options' needs \"stream\": true.", info.name);
-  }
   read_object(kStreamOptionsType, fields, *options, fields.path_of(info.name), limits, out);
 }
 
@@ -147,15 +155,17 @@ void read_ignore_eos(Fields& fields, const FieldInfo& info, const RequestLimits&
   if (fields.boolean(info.name, ignore) && ignore) out.min_tokens = 1 << 24;
 }
 
-void read_repetition_penalty(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+void read_repetition_penalty(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                              GenerationFields& out) {
-  if (fields.any(info.name) == nullptr) return;
-  if (fields.any(settings::kRepeatPenalty.field) != nullptr) {
+  const Json* const value = fields.any(info.name);
+  if (value == nullptr) return;
+  const Json* const same = fields.any(settings::kRepeatPenalty.field);
+  if (same != nullptr && *same != *value) {
     return fields.fail("'repetition_penalty' and 'repeat_penalty' are the same; give one of them.",
                        info.name, "conflicting_fields");
   }
   out.given.push_back(settings::kRepeatPenalty.name);
-  read_setting(fields, info.name, settings::kRepeatPenalty, out.settings);
+  read_setting(fields, info.name, settings::kRepeatPenalty, limits, out.settings);
 }
 
 constexpr auto kSamplingRows = std::to_array<Generation::Row>({
@@ -193,7 +203,7 @@ namespace {
 constexpr auto kGenerationRows = std::to_array<Generation::Row>({
     Generation::text<&GenerationFields::model>(
         {.name = "model",
-         .help = "The name of the served model; another name is the error `model_not_found`",
+         .help = "The name of a served model; of one that is alone, any name",
          .default_value = "the served model"}),
     Generation::integer<&GenerationFields::n>(
         {.name = "n",
@@ -205,17 +215,19 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
     Generation::include<kSamplingType>(),
     Generation::other({.name = "logit_bias",
                        .help = "Added to the logits of at most 1,024 tokens; -100: never",
-                       .type_text = "object of token ids with numbers from -100 to 100",
-                       .valid = R"([{"5": -100, "6": 2.5}, {}])",
-                       .invalid = R"([{"x": 1}, {"1": 101}, {"-1": 1}, {"1": "1"}, [1], 1])"},
+                       .type_text = "object of token ids with numbers from -100 to 100, or list of "
+                                    "pairs",
+                       .valid = R"([{"5": -100, "6": 2.5}, {}, [[5, -100], [6, false]]])",
+                       .invalid = R"([{"x": 1}, {"1": 101}, {"-1": 1}, {"1": "1"}, [1], 1,
+                                      [["x", 1]], [[1, true]]])"},
                       &read_logit_bias),
     Generation::other(
         {.name = "stop",
          .help = "Texts that end the generation, at most 16 of 1 KiB each; no part of one is "
                  "ever streamed ([in reasoning](serving.md#reasoning))",
          .type_text = "text or list of texts",
-         .valid = R"(["a", ["a", "b"], []])",
-         .invalid = R"(["", [1], [""], 1, {}])"},
+         .valid = R"(["a", ["a", "b"], [], ""])",
+         .invalid = R"([[1], 1, {}])"},
         &read_stops),
     Generation::other(
         {.name = "lora",
@@ -238,11 +250,10 @@ constexpr auto kGenerationRows = std::to_array<Generation::Row>({
          .help = "The generation is sent as [server-sent events](serving.md#streams)",
          .default_value = "false"}),
     Generation::other({.name = "stream_options",
-                       .help = "Only with `stream`",
+                       .help = "Without effect but with `stream`",
                        .type_text = "object",
                        .valid = R"([{}, {"include_usage": true}])",
                        .invalid = R"([1, []])",
-                       .with = R"("stream": true)",
                        .members = &describe<kStreamOptionsType>},
                       &read_stream_options),
     Generation::no_effect("store"),
@@ -308,8 +319,6 @@ std::string setting_text(Fields& fields, std::string_view name, const SettingInf
     fields.fail(field + "a number " + settings::range_text(setting) + ".", name, "invalid_type");
     return "";
   }
-  // Valid in OpenAI's range; keeps only the most likely token.
-  if (&setting == &settings::kTopP && value.get<double>() == 0) return "1e-06";
   return value.dump();
 }
 
@@ -318,11 +327,15 @@ std::string setting_text(Fields& fields, std::string_view name, const SettingInf
 constexpr ObjectType<GenerationFields> kGenerationType{kGenerationRows};
 
 void read_setting(Fields& fields, std::string_view name, const SettingInfo& setting,
-                  Settings& settings) {
+                  const RequestLimits& limits, Settings& settings) {
   const Json* value = fields.any(name);
   if (value == nullptr) return;
-  const std::string text = setting_text(fields, name, setting, *value);
+  std::string why;
+  const std::string text = setting_text(fields, name, setting, translated(setting, *value, why));
   if (fields.failed()) return;
+  if (!why.empty() && limits.notes != nullptr) {
+    limits.notes->changed.push_back({fields.path_of(name), why});
+  }
   const Status status = settings.set(setting, text, "'" + std::string(name) + "'");
   if (!status.ok()) fields.fail(status.error().message, name);
 }
@@ -344,9 +357,10 @@ void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limi
     return fields.fail("'" + std::string(info.name) + "' must be a text or a list of texts.",
                        info.name, "invalid_type");
   }
+  std::erase(out.stop, "");  // some clients send the empty field of a form
   for (const std::string& stop : out.stop) {
-    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.stop_bytes) {
-      return fields.fail("A text of '" + std::string(info.name) + "' must have from 1 to " +
+    if (static_cast<int64_t>(stop.size()) > limits.stop_bytes) {
+      return fields.fail("A text of '" + std::string(info.name) + "' may have at most " +
                              std::to_string(limits.stop_bytes) + " bytes.",
                          info.name);
     }
@@ -359,6 +373,13 @@ void turn_reasoning_on(ChatRequest& out) {
   out.template_kwargs = R"({"enable_thinking":true})";
 }
 
+void set_reasoning(Fields& fields, std::string_view name, std::string_view value,
+                   ChatRequest& out) {
+  out.given.push_back(settings::kReasoning.name);
+  const Status status = out.settings.set(settings::kReasoning, value, fields.path_of(name));
+  if (!status.ok()) fields.fail(status.error().message, name);
+}
+
 void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
   const Json* value = fields.any(name);
   if (value == nullptr) return;
@@ -369,24 +390,19 @@ void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
   } else if (value->is_string()) {
     reasoning = value->get<std::string>();
   }
-  constexpr std::string_view kWords[] = {"auto", "none", "low", "medium", "high"};
-  if (std::ranges::find(kWords, reasoning) == std::end(kWords)) {
+  if (effort_of(reasoning).empty()) {
     return fields.fail(
         "'" + fields.path_of(name) + "' must be true, false, none, low, medium or high.", name,
         value->is_string() ? ErrorCode("invalid_value") : "invalid_type");
   }
-  out.given.push_back(settings::kReasoning.name);
-  const Status status = out.settings.set(settings::kReasoning, reasoning, fields.path_of(name));
-  if (!status.ok()) fields.fail(status.error().message, name);
+  set_reasoning(fields, name, effort_of(reasoning), out);
 }
 
 void check_continued(Fields& fields, const ChatRequest& request) {
   if (request.messages.empty() || request.messages.back().role != "assistant") return;
-  if (!request.messages.back().tool_calls.empty()) {
-    return fields.fail(
-        "The last of 'messages' calls tools; add the results, or end with a text to continue.",
-        "messages", "unsupported_value");
-  }
+  const ChatMessage& last = request.messages.back();
+  if (!last.tool_calls.empty()) return;                                // the next message follows
+  if (last.content.empty() && last.reasoning_content.empty()) return;  // it is left out
   if (request.format.kind == OutputFormat::Kind::kText) return;
   fields.fail("'" + request.format.field +
                   "' says what the whole output must be, but the last of 'messages' is the "
@@ -394,9 +410,13 @@ void check_continued(Fields& fields, const ChatRequest& request) {
               "messages", "conflicting_fields");
 }
 
-void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out) {
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out, int64_t least) {
   int64_t most = 0;
-  if (!fields.integer(name, 1, std::numeric_limits<int64_t>::max(), most)) return;
+  if (const Json* value = fields.any(name); value != nullptr && *value == -1) {
+    (void)out.settings.set(settings::kMaxTokens, "-1", fields.path_of(name));  // a valid value
+    return;
+  }
+  if (!fields.integer(name, least, std::numeric_limits<int64_t>::max(), most)) return;
   if (!out.max_tokens.first.empty() && out.max_tokens.second != most) {
     return fields.fail("'" + out.max_tokens.first + "' is " +
                            std::to_string(out.max_tokens.second) + " and '" + std::string(name) +
@@ -422,7 +442,7 @@ std::optional<ApiError> parse_lora_scales(std::string_view body, std::vector<Lor
   } else {
     fields.missing(kName);
   }
-  return fields.finish();
+  return fields.finish(RequestLimits{.strict_fields = true});
 }
 
 }  // namespace chimere::protocol

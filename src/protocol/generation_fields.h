@@ -16,9 +16,10 @@ extern const ObjectType<GenerationFields> kSamplingType;
 /// The fields that select a scope in the prefix cache, and whether it is used.
 extern const ObjectType<GenerationFields> kCacheScopeType;
 
-/// Reads a number, a list or a text into a setting, which checks it.
+/// Reads a number, a list or a text into a setting, which checks it. The notes receive values that
+/// were taken for others.
 void read_setting(Fields& fields, std::string_view name, const SettingInfo& setting,
-                  Settings& settings);
+                  const RequestLimits& limits, Settings& settings);
 
 /// Stop strings: a text, or a list.
 void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
@@ -26,15 +27,18 @@ void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limi
 
 /// The model reasons, without a limit, if its template can make it.
 void turn_reasoning_on(ChatRequest& out);
+/// Sets the reasoning to an effort or a number of tokens.
+void set_reasoning(Fields& fields, std::string_view name, std::string_view value, ChatRequest& out);
 /// Reads `think`: true, false or an effort as the setting of the reasoning.
 void read_think(Fields& fields, std::string_view name, ChatRequest& out);
 
 /// Fails if the last message is the assistant's and cannot be continued.
 void check_continued(Fields& fields, const ChatRequest& request);
 
-/// Reads a limit of the generation, at least 1; a value above the setting's maximum is lowered to
-/// it.
-void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out);
+/// Reads a limit of the generation, at least `least`, or -1 for none; a value above the setting's
+/// maximum is lowered to it.
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out,
+                     int64_t least = 1);
 
 }  // namespace chimere::protocol
 

@@ -140,19 +140,19 @@ bool is_history_id(std::string_view id) {
 std::optional<ApiError> parse_conversation(std::string_view body, const RequestLimits& limits,
                                            ConversationChange& out) {
   out = {};
-  return parse_body(kConversationType, body, limits, out);
+  return parse_body(kConversationType, body, own_api(limits), out);
 }
 
 std::optional<ApiError> parse_messages(std::string_view body, const RequestLimits& limits,
                                        StoreMessagesRequest& out) {
   out = {};
-  return parse_body(kStoreMessagesType, body, limits, out);
+  return parse_body(kStoreMessagesType, body, own_api(limits), out);
 }
 
 std::optional<ApiError> parse_append(std::string_view body, const RequestLimits& limits,
                                      AppendRequest& out) {
   out = {};
-  return parse_body(kAppendType, body, limits, out);
+  return parse_body(kAppendType, body, own_api(limits), out);
 }
 
 }  // namespace chimere::protocol

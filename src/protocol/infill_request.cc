@@ -57,7 +57,7 @@ constexpr auto kInfillRows = std::to_array<Row::Row>({
                 .help = "Texts that end the generation, at most 16 of 1 KiB each",
                 .type_text = "text or list of texts",
                 .valid = R"(["a", ["a", "b"], []])",
-                .invalid = R"(["", [1], [""], 1, {}])"},
+                .invalid = R"([[1], 1, {}])"},
                &read_infill_stops),
     Row::boolean<&InfillRequest::stream>({.name = "stream",
                                           .help = "The generation is sent as server-sent events",
@@ -77,7 +77,7 @@ std::optional<ApiError> parse_infill(std::string_view body, const Settings& defa
                                      const RequestLimits& limits, InfillRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kInfillType, body, with_unknown(limits, false, out), out);
+  return parse_body(kInfillType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

@@ -1,6 +1,7 @@
 #include "protocol/json_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <set>
 #include <vector>
@@ -40,6 +41,40 @@ std::optional<ApiError> check_size(std::string_view text, const JsonLimits& limi
     return damaged("it holds more than " + std::to_string(limits.values) + " values");
   }
   return std::nullopt;
+}
+
+/// The code of an escape with four hexadecimal digits at `at`; -1: there is none.
+int escape_at(std::string_view text, size_t at) {
+  if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return -1;
+  int value = 0;
+  const char* const end = text.data() + at + 6;
+  const auto [stopped, error] = std::from_chars(text.data() + at + 2, end, value, 16);
+  return error == std::errc() && stopped == end && value >= 0 ? value : -1;
+}
+
+/// The text with U+FFFD in place of halves of surrogate pairs, which are left where a client cut a
+/// character in two. `storage` holds it if it differs from `text`.
+std::string_view with_whole_pairs(std::string_view text, std::string& storage) {
+  constexpr std::string_view kReplacement = "\\ufffd";
+  size_t copied = 0;
+  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at)) {
+    const int value = escape_at(text, at);
+    if (value < 0xd800 || value > 0xdfff) {
+      at += 2;
+      continue;
+    }
+    const int next = value < 0xdc00 ? escape_at(text, at + 6) : -1;
+    if (next >= 0xdc00 && next <= 0xdfff) {
+      at += 12;
+      continue;
+    }
+    storage.append(text.substr(copied, at - copied)).append(kReplacement);
+    at += 6;
+    copied = at;
+  }
+  if (copied == 0) return text;
+  storage.append(text.substr(copied));
+  return storage;
 }
 
 /// Finds the first name that an object has twice, while the parser reads.
@@ -110,8 +145,9 @@ std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& li
   }
   if (auto error = check_size(text, limits)) return error;
   DuplicateNames duplicates;
+  std::string storage;
   try {
-    out = Json::parse(text, std::ref(duplicates));
+    out = Json::parse(with_whole_pairs(text, storage), std::ref(duplicates));
   } catch (const Json::parse_error& e) {
     return damaged("syntax error at byte " + std::to_string(e.byte));
   } catch (const Json::out_of_range&) {

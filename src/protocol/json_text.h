@@ -24,7 +24,7 @@ inline constexpr JsonLimits kDeepJson{.nesting = 100'000};
 
 /// Parses one object. Errors (400): malformed or non-UTF-8 text with the byte position, nesting too
 /// deep, too many values, not an object, or an object with a duplicate name (`duplicate_field`,
-/// with its path).
+/// with its path). An escape of half a surrogate pair becomes U+FFFD.
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out);
 
 /// One line, without recursion: a document may be nested as deeply as its limits allow. Invalid

@@ -13,6 +13,7 @@ namespace {
 struct ContentPart {
   std::string type;
   std::string text;
+  std::string refusal;
 };
 
 using Part = FieldsOf<ContentPart>;
@@ -21,7 +22,8 @@ using Message = FieldsOf<ChatMessage>;
 void read_part_type(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                     ContentPart& out) {
   if (!fields.text(info.name, out.type)) fields.missing(info.name);
-  if (!fields.failed() && out.type != "text") {
+  constexpr std::string_view kTypes[] = {"text", "input_text", "output_text", "refusal"};
+  if (!fields.failed() && std::ranges::find(kTypes, out.type) == std::end(kTypes)) {
     fields.fail(
         "'" + fields.path_of(info.name) + "' must be \"text\"; this model accepts no other parts.",
         info.name, "unsupported_content");
@@ -32,11 +34,12 @@ constexpr auto kPartRows = std::to_array<Part::Row>({
     Part::other({.name = "type",
                  .help = "The only type of part that the models accept",
                  .required = true,
-                 .type_text = "`\"text\"`",
-                 .valid = R"(["text"])",
+                 .type_text = "`\"text\"`; also `input_text`, `output_text` and `refusal`",
+                 .valid = R"(["text", "input_text", "output_text"])",
                  .invalid = R"(["image_url", 1])"},
                 &read_part_type),
-    Part::text<&ContentPart::text>({.name = "text", .help = "The text", .required = true}),
+    Part::text<&ContentPart::text>({.name = "text", .help = "The text"}),
+    Part::text<&ContentPart::refusal>({.name = "refusal", .help = "The text of a refusal"}),
 });
 constexpr ObjectType<ContentPart> kPartType{kPartRows};
 
@@ -45,11 +48,9 @@ void read_role(Fields& fields, const FieldInfo& info, const RequestLimits& /*lim
   const std::string path = fields.path_of(info.name);
   if (!fields.text(info.name, out.role)) fields.missing(info.name);
   if (out.role == "developer") out.role = "system";  // templates use the older name
+  if (out.role == "function") out.role = "tool";
   constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
-  if (out.role == "function") {
-    fields.fail("'" + path + "' cannot be function, which is deprecated; use tool.", info.name,
-                "unsupported_value");
-  } else if (std::ranges::find(kRoles, out.role) == std::end(kRoles)) {
+  if (std::ranges::find(kRoles, out.role) == std::end(kRoles)) {
     fields.fail("'" + path + "' must be system, developer, user, assistant or tool.", info.name);
   }
 }
@@ -61,7 +62,18 @@ void read_tool_call_id(Fields& fields, const FieldInfo& info, const RequestLimit
 
 void read_reasoning_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                             ChatMessage& out) {
-  if (out.role == "assistant") fields.text(info.name, out.reasoning_content);
+  std::string text;
+  const bool given = fields.any(info.name) != nullptr && out.role == "assistant";
+  if (given && fields.text(info.name, text) && out.reasoning_content.empty()) {
+    out.reasoning_content = std::move(text);
+  }
+}
+
+/// What OpenAI's client sends back in place of the content.
+void read_refusal(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                  ChatMessage& out) {
+  std::string text;
+  if (fields.text(info.name, text) && out.content.empty()) out.content = std::move(text);
 }
 
 /// A text, or a list of parts, all of type "text".
@@ -69,16 +81,12 @@ void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& li
                   ChatMessage& out) {
   const Json* content = fields.any(info.name);
   const std::string path = fields.path_of(info.name);
-  if (content == nullptr) {
-    const bool other = !out.reasoning_content.empty() || !out.tool_calls.empty();
-    if (out.role != "assistant" || !other) fields.missing(info.name);
-    return;
-  }
+  if (content == nullptr) return;
   if (content->is_string()) {
     out.content = content->get<std::string>();
     return;
   }
-  if (!content->is_array() || content->empty()) {
+  if (!content->is_array()) {
     return fields.fail("'" + path + "' must be a text or a list of parts.", info.name,
                        "invalid_type");
   }
@@ -86,21 +94,35 @@ void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& li
     ContentPart part;
     const std::string part_path = path + "[" + std::to_string(i) + "]";
     if (!read_object(kPartType, fields, (*content)[i], part_path, limits, part)) return;
-    out.content += part.text;
+    out.content += part.text + part.refusal;
   }
 }
 
 constexpr auto kMessageRows = std::to_array<Message::Row>({
     Message::other({.name = "role",
-                    .help = "`developer` is the same as `system`",
+                    .help = "`developer` is the same as `system`, `function` as `tool`",
                     .required = true,
                     .type_text = "`system`, `developer`, `user`, `assistant` or `tool`",
-                    .valid = R"(["system", "developer", "user", "tool"])",
-                    .invalid = R"(["king", "function", 1])"},
+                    .valid = R"(["system", "developer", "user", "tool", "function"])",
+                    .invalid = R"(["king", 1])"},
                    &read_role),
     Message::text<&ChatMessage::name>({.name = "name", .help = "Passed to the template"}),
     Message::other({.name = "reasoning_content",
                     .help = "Of an assistant's message; passed to the template",
+                    .type_text = "text",
+                    .valid = R"(["hm"])",
+                    .invalid = "[1]",
+                    .with = R"("role": "assistant")"},
+                   &read_reasoning_content),
+    Message::other({.name = "reasoning",
+                    .help = "The same as `reasoning_content`",
+                    .type_text = "text",
+                    .valid = R"(["hm"])",
+                    .invalid = "[1]",
+                    .with = R"("role": "assistant")"},
+                   &read_reasoning_content),
+    Message::other({.name = "thinking",
+                    .help = "The same as `reasoning_content`",
                     .type_text = "text",
                     .valid = R"(["hm"])",
                     .invalid = "[1]",
@@ -114,20 +136,21 @@ constexpr auto kMessageRows = std::to_array<Message::Row>({
                     .invalid = "[1]",
                     .with = R"("role": "tool")"},
                    &read_tool_call_id),
-    Message::other(
-        {.name = "content",
-         .help = "Not blank in a message of the user; may be absent from a message of the "
-                 "assistant that has `reasoning_content` or `tool_calls`",
-         .required = true,
-         .type_text = "text or list of parts",
-         .valid = R"(["hi", [{"type": "text", "text": "a"}]])",
-         .invalid = R"([[], 1, ["a"], [{"type": "image_url", "image_url": {}}]])",
-         .members = &describe<kPartType>},
-        &read_content),
+    Message::other({.name = "content",
+                    .help = "May be null, absent or empty",
+                    .type_text = "text or list of parts",
+                    .valid = R"(["hi", "", [], [{"type": "text", "text": "a"}]])",
+                    .invalid = R"([1, ["a"], [{"type": "image_url", "image_url": {}}]])",
+                    .members = &describe<kPartType>},
+                   &read_content),
+    Message::other({.name = "refusal",
+                    .help = "Taken for the content where that is empty",
+                    .type_text = "text",
+                    .valid = R"(["no"])",
+                    .invalid = "[1]"},
+                   &read_refusal),
     Message::refused("function_call", "it is deprecated; use `tool_calls`"),
-    Message::refused("refusal", "refusals are part of the text here"),
     Message::refused("audio", "this model accepts text only"),
-    Message::refused("annotations", "this model accepts text only"),
 });
 
 }  // namespace

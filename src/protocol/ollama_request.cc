@@ -165,7 +165,7 @@ constexpr auto kOptionRows = std::to_array<Row::Row>({
                 .help = "Texts that end the generation, at most 16 of 1 KiB each",
                 .type_text = "text or list of texts",
                 .valid = R"(["a", ["a", "b"], []])",
-                .invalid = R"(["", [1], 1])"},
+                .invalid = R"([[1], 1])"},
                &read_stop_option),
     Row::no_effect("num_ctx"),
     Row::no_effect("num_keep"),
@@ -479,7 +479,7 @@ std::optional<ApiError> parse_ollama(std::string_view body, const Settings& defa
   out = {};
   out.settings = defaults;
   out.stream = true;
-  const RequestLimits own = with_unknown(limits, true, out);
+  const RequestLimits own = with_notes(limits, out);
   if (chat) return parse_body(kOllamaChatType, body, own, out, kDeepJson);
   if (auto error = parse_body(kOllamaGenerateType, body, own, out, kDeepJson)) return error;
   if (out.prompt.empty() || out.raw) return std::nullopt;

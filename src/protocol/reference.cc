@@ -10,7 +10,7 @@ Endpoint endpoint(std::string_view path) {
   Endpoint out{"POST", path, {}, [](std::string_view body, const Settings& defaults) {
                  T request;
                  if constexpr (requires { request.settings; }) request.settings = defaults;
-                 return parse_body(kType, body, {}, request);
+                 return parse_body(kType, body, {.strict_fields = true}, request);
                }};
   kType.describe(out.fields);
   return out;

@@ -1,5 +1,5 @@
 // Client requests as typed values. Every field of a body is read, documented as without effect, or
-// rejected by name.
+// named among those that were ignored.
 #ifndef CHIMERE_PROTOCOL_REQUESTS_H_
 #define CHIMERE_PROTOCOL_REQUESTS_H_
 
@@ -13,6 +13,7 @@
 
 #include "base/settings.h"
 #include "protocol/api_error.h"
+#include "protocol/warning.h"
 
 namespace chimere::protocol {
 
@@ -31,14 +32,10 @@ struct RequestLimits {
   int64_t engrams = 8;         ///< engram tables per request
   int64_t engram_texts = 256;  ///< texts per write
 
-  /// What becomes of fields of a generation request that its API does not have.
-  enum class Unknown {
-    kByApi,   ///< as is usual: ignored in Anthropic's and Ollama's API, refused in OpenAI's
-    kRefuse,  ///< the error `unknown_parameter`
-    kIgnore,  ///< listed in GenerationFields::unknown
-  };
-  Unknown unknown = Unknown::kByApi;
-  std::vector<std::string>* ignored = nullptr;  ///< of the parser: where to list their paths
+  /// Fields that an API does not have are the error `unknown_parameter`; else they are ignored, but
+  /// for those of this server's own API.
+  bool strict_fields = false;
+  RequestNotes* notes = nullptr;  ///< of the parser: where to note what it ignored or changed
 };
 
 /// What the output must be; that of a chat without its reasoning.
@@ -81,7 +78,7 @@ struct GenerationFields {
   int64_t min_tokens = 0;      ///< tokens before which the model cannot end the generation
   bool use_cache = true;       ///< of prefixes
   std::string cache_key;       ///< scope in the prefix cache within that of the API key; or empty
-  std::vector<std::string> unknown = {};  ///< ignored fields
+  RequestNotes notes = {};     ///< what the response has to warn of
   /// Names of the settings that the request itself sets.
   std::vector<std::string_view> given = {};
 };

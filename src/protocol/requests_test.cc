@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <tuple>
 
@@ -75,22 +77,21 @@ TEST(ChatRequest, ErrorsNameTheField) {
       {R"("n":17)", "n"},
       {R"("n":1.5)", "n"},
       {R"("n":18446744073709551615)", "n"},
+      {R"("n":1e300)", "n"},
       {R"("temperature":-1)", "temperature"},
       {R"("temperature":"hot")", "temperature"},
       {R"("top_k":1.5)", "top_k"},
       {R"("max_tokens":0)", "max_tokens"},
       {R"("max_completion_tokens":-5)", "max_completion_tokens"},
-      {R"("stop":"")", "stop"},
       {R"("stop":[1])", "stop"},
       {R"("logit_bias":{"x":1})", "logit_bias"},
       {R"("logit_bias":{"1":101})", "logit_bias"},
       {R"("logit_bias":[1])", "logit_bias"},
       {R"("top_logprobs":2)", "top_logprobs"},
       {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
-      {R"("stream_options":{"include_usage":true})", "stream_options"},
-      {R"("stream":true,"stream_options":{"other":true})", "stream_options.other"},
-      {R"("functions":[])", "functions"},
-      {R"("function_call":"auto")", "function_call"},
+      {R"("stream_options":true)", "stream_options"},
+      {R"("functions":[{"name":"f"}])", "functions"},
+      {R"("function_call":{"name":"f"})", "function_call"},
       {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "tools[0].type"},
       {R"("tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}])",
        "tools[1].function.name"},
@@ -98,18 +99,96 @@ TEST(ChatRequest, ErrorsNameTheField) {
       {R"("tool_choice":"required")", "tool_choice"},
       {R"("tool_choice":"required","tools":[])", "tool_choice"},
       {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice.function.name"},
-      {R"("tool_choice":{"type":"allowed_tools"})", "tool_choice.type"},
+      {R"("tool_choice":{"type":"allowed_tools"})", "tool_choice"},
       {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
       {R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})",
        "response_format.json_schema.schema"},
       {R"("response_format":{"type":"grammar"})", "response_format.type"},
       {R"("samplers":["unknown"])", "samplers"},
-      {R"("seed":1e30)", "seed"},
-      {R"("mirostat":1)", "mirostat"},
+      {R"("seed":1.5)", "seed"},
+      {R"("mirostat":3)", "mirostat"},
+      {R"("reasoning":{"effort":"extreme"})", "reasoning.effort"},
+      {R"("enable_thinking":1)", "enable_thinking"},
+      {R"("logit_bias":[[1,true]])", "logit_bias"},
       {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
-      {R"("unknown":1)", "unknown"},
   };
   for (const auto& [fields, param] : cases) EXPECT_EQ(refused(fields), param) << fields;
+}
+
+TEST(ChatRequest, ValuesOfOtherServers) {
+  const auto read = [](const std::string& fields) {
+    ChatRequest r;
+    const auto error = chat(fields, r);
+    EXPECT_FALSE(error) << fields << ": " << error->message;
+    return r;
+  };
+  EXPECT_EQ(read(R"("max_tokens":-1)").settings.get(settings::kMaxTokens), -1);
+  EXPECT_EQ(read(R"("n_predict":42.0)").settings.get(settings::kMaxTokens), 42);
+  EXPECT_EQ(read(R"("top_k":-1)").settings.get(settings::kTopK), 0);
+  EXPECT_EQ(read(R"("top_k":7.0)").settings.get(settings::kTopK), 7);
+  EXPECT_EQ(read(R"("seed":-1)").settings.get(settings::kSeed), -1);
+  EXPECT_EQ(read(R"("seed":-5)").settings.get(settings::kSeed), (int64_t{1} << 53) - 5);
+  EXPECT_EQ(read(R"("seed":18446744073709551615)").settings.get(settings::kSeed),
+            (int64_t{1} << 53) - 1);
+  EXPECT_EQ(read(R"("samplers":"kt")").settings.get(settings::kSamplers), "top_k;temperature");
+  EXPECT_EQ(read(R"("samplers":"top_p;min_p")").settings.get(settings::kSamplers), "top_p;min_p");
+  EXPECT_TRUE(read(R"("stop":["","a"])").stop == std::vector<std::string>{"a"});
+  EXPECT_EQ(read(R"("logit_bias":[[15,-100],[16,false],[17,1]])").logit_bias.size(), 3U);
+  EXPECT_EQ(read(R"("temperature":1)").notes.changed.size(), 0U);
+  for (const auto& [fields, temperature] :
+       {std::pair(R"("temperature":1e-8)", 0.0), {R"("temperature":1000000)", 100.0}}) {
+    const ChatRequest r = read(fields);
+    EXPECT_EQ(r.settings.get(settings::kTemperature), temperature);
+    ASSERT_EQ(r.notes.changed.size(), 1U);
+    EXPECT_EQ(r.notes.changed[0].param, "temperature");
+  }
+  for (const auto& [fields, reasoning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("reasoning_effort":"xhigh")", "high"},
+           {R"("reasoning_effort":"minimal")", "low"},
+           {R"("think":"low")", "low"},
+           {R"("thinking":{"type":"disabled"})", "none"},
+           {R"("thinking":{"type":"enabled","budget_tokens":64})", "64"},
+           {R"("reasoning":{"effort":"low","exclude":true})", "low"},
+           {R"("reasoning":{"max_tokens":9})", "9"},
+           {R"("reasoning":{"enabled":false})", "none"},
+           {R"("enable_thinking":false)", "none"},
+           {R"("enable_thinking":true)", "auto"},
+           {R"("enable_thinking":true,"reasoning_effort":"low")", "low"}}) {
+    EXPECT_EQ(read(fields).settings.get(settings::kReasoning), reasoning) << fields;
+  }
+}
+
+TEST(ChatRequest, UnknownFieldsAreNoted) {
+  ChatRequest r;
+  ASSERT_FALSE(chat(R"("later":1,"verbosity":"low","reasoning":{"exclude":true})", r));
+  EXPECT_EQ(r.notes.ignored, (std::vector<std::string>{"reasoning.exclude", "later", "verbosity"}));
+  const std::vector<Warning> warnings = warnings_of(r.notes);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0].message,
+            "The fields 'reasoning.exclude', 'later', 'verbosity' are unknown here and ignored.");
+}
+
+TEST(ChatRequest, MessagesThatClientsSendBack) {
+  ChatRequest r;
+  const auto error = parse_chat(
+      R"({"messages":[{"role":"user","content":null},{"role":"user","content":[]},)"
+      R"({"role":"assistant","content":"b","parsed":{"a":1},"annotations":[],"id":"m",)"
+      R"("reasoning":"r","finish_reason":"stop","reasoning_details":[]},)"
+      R"({"role":"assistant","content":null,"refusal":"no","tool_calls":[]},)"
+      R"({"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",)"
+      R"("function":{"name":"f","arguments":"{}","parsed_arguments":{}}}]},)"
+      R"({"role":"function","name":"f","content":"x"},)"
+      R"({"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},)"
+      R"({"type":"output_text","text":"b","annotations":[]}]}]})",
+      kDefaults, {}, r);
+  ASSERT_FALSE(error) << error->message;
+  ASSERT_EQ(r.messages.size(), 7U);
+  EXPECT_EQ(r.messages[2].reasoning_content, "r");
+  EXPECT_EQ(r.messages[3].content, "no");
+  EXPECT_EQ(r.messages[4].tool_calls.at(0).arguments, "{}");
+  EXPECT_EQ(r.messages[5].role, "tool");
+  EXPECT_EQ(r.messages[6].content, "ab");
+  EXPECT_EQ(std::ranges::count(r.notes.ignored, "messages[2].parsed"), 1);
 }
 
 TEST(ChatRequest, Messages) {
@@ -135,24 +214,15 @@ TEST(ChatRequest, Messages) {
       {"[1]", "messages[0]"},
       {R"([{"content":"x"}])", "messages[0].role"},
       {R"([{"role":"king","content":"x"}])", "messages[0].role"},
-      {R"([{"role":"function","content":"x"}])", "messages[0].role"},
-      {R"([{"role":"tool","tool_call_id":"c"}])", "messages[0].content"},
       {R"([{"role":"user","content":"x","tool_calls":[{"function":{"name":"f"}}]}])",
        "messages[0].tool_calls"},
-      {R"([{"role":"assistant","tool_calls":[]}])", "messages[0].content"},
       {R"([{"role":"assistant","tool_calls":[{"id":"c","function":{"arguments":"{}"}}]}])",
        "messages[0].tool_calls[0].function.name"},
-      {R"([{"role":"user"}])", "messages[0].content"},
       {R"([{"role":"user","content":"x"},{"role":"user","content":3}])", "messages[1].content"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
        "messages[0].content[0].type"},
-      {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
-      {R"([{"role":"assistant","content":"x","annotations":[{}]}])", "messages[0].annotations"},
-      {R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}])",
-       "messages"},
-      {R"([{"role":"user","content":""}])", "messages[0].content"},
-      {R"([{"role":"user","content":"x"},{"role":"user","content":" \n"}])", "messages[1].content"},
-      {R"([{"role":"user","content":[]}])", "messages[0].content"},
+      {R"([{"role":"assistant","content":"x","function_call":{"name":"f"}}])",
+       "messages[0].function_call"},
   };
   for (const auto& [messages, param] : cases) {
     ChatRequest bad;
@@ -333,7 +403,8 @@ TEST(CompletionRequest, PromptsOfEveryKind) {
   EXPECT_EQ(prompts(R"("x")", R"(,"suffix":"y")"), "refused suffix");
   EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2)"), "refused best_of");
   EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2,"n":2)"), "1");
-  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "refused echo");
+  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "1");
+  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"max_tokens":0)"), "1");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":0)"), "refused max_tokens");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":-1)"), "1");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":100000000)"), "1");
@@ -413,7 +484,6 @@ TEST(EmbeddingsRequest, AcceptsTextsAndTokens) {
   EXPECT_EQ(refused(R"({"input":[[]]})"), "input");
   EXPECT_EQ(refused(R"({"input":"a","dimensions":0})"), "dimensions");
   EXPECT_EQ(refused(R"({"input":"a","encoding_format":"int8"})"), "encoding_format");
-  EXPECT_EQ(refused(R"({"input":"a","stream":true})"), "stream");
 }
 
 TEST(EngramRequest, TextsNeedAScore) {
@@ -459,12 +529,30 @@ TEST(Json, HostileBodiesAreErrors) {
   for (const std::string& body :
        {std::string(), std::string(" \n"), std::string("{"), std::string("[]"), std::string("3"),
         std::string("{\"a\":1e999}"), std::string("{\"a\":\"\xFF\"}"),
-        std::string("{\"a\":\"\\ud800\"}"), std::string("{} {}"), std::string("\0{}", 3),
+        std::string("{\"a\":\"\\ud80\"}"), std::string("{} {}"), std::string("\0{}", 3),
         "{\"a\":" + deep, "{\"a\":" + long_list + "}"}) {
     ChatRequest r;
     const auto error = parse_chat(body, kDefaults, {}, r);
     ASSERT_TRUE(error) << body.substr(0, 20);
     EXPECT_EQ(error->code, "invalid_json") << body.substr(0, 20);
+  }
+}
+
+TEST(Json, HalvesOfSurrogatePairsAreReplaced) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(a \ud83d)", "a \xEF\xBF\xBD"},
+      {R"(\ude00\uD83d b)", "\xEF\xBF\xBD\xEF\xBF\xBD b"},
+      {R"(\ud83d\ud83d\ude00)", "\xEF\xBF\xBD\xF0\x9F\x98\x80"},
+      {R"(\\ud83d \\\ud83d)", "\\ud83d \\\xEF\xBF\xBD"},
+      {R"(\ud83d\ude00 \u00e9)", "\xF0\x9F\x98\x80 \xC3\xA9"},
+  };
+  for (const auto& [written, text] : cases) {
+    ChatRequest r;
+    const auto error =
+        parse_chat(R"({"messages":[{"role":"user","content":")" + std::string(written) + "\"}]}",
+                   kDefaults, {}, r);
+    ASSERT_FALSE(error) << written << ": " << error->message;
+    EXPECT_EQ(r.messages[0].content, text) << written;
   }
 }
 

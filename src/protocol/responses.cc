@@ -53,12 +53,12 @@ Json completion_logprobs(const Choice& choice) {
   int64_t offset = choice.text_offset;
   for (const TokenLogprobs& t : choice.logprobs) {
     out["tokens"].push_back(t.token.bytes);
-    out["token_logprobs"].push_back(t.token.value);
+    out["token_logprobs"].push_back(t.first ? Json() : Json(t.token.value));
     Json top = Json::object();
     for (const Logprob& l : t.top) top[l.bytes] = l.value;
-    out["top_logprobs"].push_back(std::move(top));
-    out["text_offset"].push_back(offset);
-    offset += static_cast<int64_t>(t.token.bytes.size());
+    out["top_logprobs"].push_back(t.first ? Json() : std::move(top));
+    out["text_offset"].push_back(std::max<int64_t>(0, offset));
+    offset += count_characters(t.token.bytes);
   }
   return out;
 }

@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "protocol/token_logprobs.h"
+#include "protocol/warning.h"
 
 namespace chimere::protocol {
 
 struct EmbeddingsRequest;
-
-/// A field that is not honoured to the letter.
-struct Warning {
-  std::string param;
-  std::string message;  ///< a sentence, in ASCII
-};
 
 /// The fields that all parts of a response repeat.
 struct ResponseHead {
@@ -58,7 +53,9 @@ struct Choice {
   std::string finish_reason;
   bool has_logprobs = false;
   std::vector<TokenLogprobs> logprobs;
-  int64_t text_offset = 0;     ///< completions: offset of its first token in the text
+  /// Completions: offset of its first token in the text, in characters. Below 0: some of the text
+  /// of the first tokens, such as that of one that begins every prompt, is not part of it.
+  int64_t text_offset = 0;
   std::string stop_text = {};  ///< the stop string that ended it; empty: none did
   bool context_full = false;   ///< of a finish for "length": it was the context's
 };

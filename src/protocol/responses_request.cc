@@ -552,12 +552,12 @@ std::optional<ApiError> parse_responses(std::string_view body, const Settings& d
                                         const RequestLimits& limits, ResponsesRequest& out) {
   out = {};
   out.settings = defaults;
-  const RequestLimits own = with_unknown(limits, false, out);
+  const RequestLimits own = with_notes(limits, out);
   Json object;
   if (auto error = parse_object(body, kDeepJson, object)) return error;
   Fields fields(object, "");
   kResponsesType.read(fields, own, out);
-  if (auto error = fields.finish(own.ignored)) return error;
+  if (auto error = fields.finish(own)) return error;
   out.echo = echo_of(object, out);
   return std::nullopt;
 }

@@ -180,17 +180,20 @@ void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits
   if (value == nullptr) return;
   const std::string wrong =
       "'tool_choice' must be auto, none, required or an object that names a function.";
-  if (value->is_object()) {
+  // Anthropic's form, too: {"type": "any"}.
+  const auto type = value->is_object() ? value->find("type") : value->end();
+  const bool word = type != value->end() && type->is_string() && *type != "function";
+  if (value->is_object() && !word) {
     out.tool_choice.kind = Kind::kNamed;
     read_object(kToolChoiceType, fields, *value, fields.path_of(info.name), limits,
                 out.tool_choice);
     return;
   }
-  if (!value->is_string()) return fields.fail(wrong, info.name, "invalid_type");
-  const auto& text = value->get_ref<const std::string&>();
+  if (!word && !value->is_string()) return fields.fail(wrong, info.name, "invalid_type");
+  const auto& text = (word ? *type : *value).get_ref<const std::string&>();
   if (text == "none") {
     out.tool_choice.kind = Kind::kNone;
-  } else if (text == "required") {
+  } else if (text == "required" || text == "any") {
     out.tool_choice.kind = Kind::kRequired;
   } else if (text != "auto") {
     fields.fail(wrong, info.name);

@@ -73,12 +73,14 @@ constexpr Field<ChatRequest> tools_field() {
 constexpr Field<ChatRequest> tool_choice_field() {
   return FieldsOf<ChatRequest>::other(
       {.name = "tool_choice",
-       .help = "`none`: no calls, `required`: at least one call, an object: a call of that "
-               "function; the last two only with `tools`",
+       .help =
+           "`none`: no calls, `required` or `any`: at least one call, an object: a call of that "
+           "function; the last two only with `tools`",
        .default_value = "`auto`",
-       .type_text = "`\"auto\"`, `\"none\"`, `\"required\"` or object",
-       .valid = R"(["auto", "none", "required", {"type": "function", "function": {"name": "f"}}])",
-       .invalid = R"(["any", 1, [], {}, {"type": "function", "function": {"name": "g"}}])",
+       .type_text = "`\"auto\"`, `\"none\"`, `\"required\"`, `\"any\"` or object",
+       .valid = R"(["auto", "none", "required", "any", {"type": "any"},
+                    {"type": "function", "function": {"name": "f"}}])",
+       .invalid = R"(["some", 1, [], {}, {"type": "function", "function": {"name": "g"}}])",
        .with = R"("tools": [{"type": "function", "function": {"name": "f"}}])"},
       &read_tool_choice);
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -149,7 +150,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
   CHIMERE_CHECK_OK(model::check_architecture(*out.file));
-  CHIMERE_TRY(out.tokenizer, load_tokenizer(*out.file));
+  std::string corrected;
+  CHIMERE_TRY(out.tokenizer, load_tokenizer(*out.file, &corrected));
+  if (!corrected.empty()) observer.say(corrected);
   CHIMERE_TRY(const int64_t trained, out.file->get_int(architecture + ".context_length"));
   const int64_t wanted = settings.get(settings::kContext);
   model::ModelOptions& options = out.options;
@@ -208,6 +211,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const auto speculation = engine::Speculation::named(settings.get(settings::kSpeculate));
   options.drafts = speculation && engine::reads_draft_kv(*speculation);
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
+  if (!out.model->left_out().empty()) observer.say(out.model->left_out());
   if (*unpacked > 0) {
     observer.say(
         fmt::format("Unpacked experts into {}", human_bytes(static_cast<double>(*unpacked))));

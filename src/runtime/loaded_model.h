@@ -3,9 +3,12 @@
 #define CHIMERE_RUNTIME_LOADED_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
+#include "base/settings.h"
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
 #include "gguf/reader.h"
@@ -18,12 +21,15 @@
 
 namespace chimere::runtime {
 
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
+/// `corrected`: see model::vocabulary_from_gguf().
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file,
+                                                        std::string* corrected = nullptr);
 
-/// The tokenizer must outlive the result. Errors: kUnsupported (the file has no chat template),
-/// those of text::PromptTemplate::create().
-Result<text::PromptTemplate> load_prompt_template(const gguf::Reader& file,
-                                                  const text::Tokenizer& tokenizer);
+/// The template of --chat-template, or that of the file. `warn` hears what text::select_template()
+/// has to say. The tokenizer must outlive the result. Errors: those of text::select_template().
+Result<text::PromptTemplate> load_prompt_template(
+    const gguf::Reader& file, const text::Tokenizer& tokenizer, const Settings& settings,
+    const std::function<void(const std::string&)>& warn);
 
 /// The transfer of the weights to a GPU, including packing.
 struct Upload {

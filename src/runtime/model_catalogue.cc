@@ -40,8 +40,9 @@ bool of_model(const SettingInfo& setting) {
     if (setting.name == more->name) return true;
   }
   return std::ranges::any_of(
-      std::initializer_list<SettingGroup>{SettingGroup::kModel, SettingGroup::kPrefixCache,
-                                          SettingGroup::kSampling, SettingGroup::kEngram},
+      std::initializer_list<SettingGroup>{SettingGroup::kModel, SettingGroup::kChatTemplate,
+                                          SettingGroup::kPrefixCache, SettingGroup::kSampling,
+                                          SettingGroup::kEngram},
       [&](SettingGroup group) { return setting.groups.has(group); });
 }
 

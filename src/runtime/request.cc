@@ -13,6 +13,7 @@
 #include "engine/dry_breakers.h"
 #include "engine/engram_mixture.h"
 #include "runtime/engram_tables.h"
+#include "runtime/file_defaults.h"
 
 namespace chimere::runtime {
 namespace {
@@ -154,8 +155,11 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   return request;
 }
 
-Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer) {
-  return RequestFactory(tokenizer).make(settings);
+Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded) {
+  CHIMERE_TRY(const Settings own, with_file_defaults(settings, *loaded.file));
+  CHIMERE_TRY(engine::Request request, RequestFactory(*loaded.tokenizer).make(own));
+  request.adapters = loaded.adapters->defaults();
+  return request;
 }
 
 }  // namespace chimere::runtime

@@ -16,6 +16,7 @@
 #include "engine/request.h"
 #include "engine/thinking.h"
 #include "engram/memory.h"
+#include "runtime/loaded_model.h"
 #include "sampling/dry.h"
 #include "text/tokenizer.h"
 
@@ -66,8 +67,9 @@ class RequestFactory {
   std::map<std::string, OpenTable> tables_;
 };
 
-/// RequestFactory::make() for a program that makes a single request.
-Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
+/// RequestFactory::make() for a program that makes a single request, with with_file_defaults() and
+/// the model's adapters.
+Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded);
 
 }  // namespace chimere::runtime
 

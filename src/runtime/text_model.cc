@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/adapters.h"
+#include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/prediction.h"
 #include "runtime/prefix_cache_options.h"
@@ -80,12 +81,13 @@ Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader>
     return unsupported("This is an embedding model, which generates no text.");
   }
   CHIMERE_CHECK_OK(load_adapters(settings, loaded));
-  std::unique_ptr<TextModel> out(new TextModel(settings, std::move(loaded)));
-  CHIMERE_CHECK_OK(out->start());
+  CHIMERE_TRY(const Settings own, with_file_defaults(settings, *loaded.file));
+  std::unique_ptr<TextModel> out(new TextModel(own, std::move(loaded)));
+  CHIMERE_CHECK_OK(out->start(observer));
   return out;
 }
 
-Status TextModel::start() {
+Status TextModel::start(const LoadObserver& observer) {
   engine::ServiceOptions options;
   options.engine = {
       .max_step_rows = loaded_.step_rows,
@@ -95,7 +97,12 @@ Status TextModel::start() {
   };
   options.max_queue = static_cast<int32_t>(settings_.get(settings::kMaxQueue));
   options.cache = prefix_cache_options(settings_, *loaded_.file, [](const std::string&) {});
-  prompt_template_ = load_prompt_template(*loaded_.file, *loaded_.tokenizer);
+  prompt_template_ = load_prompt_template(*loaded_.file, *loaded_.tokenizer, settings_,
+                                          [&](const std::string& text) { observer.warn(text); });
+  // A model without a template can do much; a chosen one that is wrong is an error.
+  if (!prompt_template_->ok() && !settings_.get(settings::kChatTemplate).empty()) {
+    return prompt_template_->error();
+  }
   CHIMERE_TRY(service_, engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
   return {};
 }

@@ -37,8 +37,8 @@ class TextModel {
   /// reported too. A last call with token -1 carries text that was held back, if there is any.
   using OnToken = std::function<bool(int32_t token, float logprob, std::string_view text)>;
 
-  /// `settings` are also the defaults of generations. Errors: those of load() and
-  /// EngineService::create(); kUnsupported (an embedding model).
+  /// `settings` are also the defaults of generations, after with_file_defaults(). Errors: those of
+  /// load(), with_file_defaults() and EngineService::create(); kUnsupported (an embedding model).
   static Result<std::unique_ptr<TextModel>> load(std::unique_ptr<gguf::Reader> file,
                                                  const Settings& settings, const Runtime& runtime,
                                                  const LoadObserver& observer);
@@ -49,6 +49,8 @@ class TextModel {
   /// Most tokens of a sequence.
   int64_t context() const { return service_->context(); }
 
+  /// Whether chat() can render conversations.
+  bool has_chat_template() const { return prompt_template_->ok(); }
   /// The prompt of a conversation with the header of the assistant's turn. --reasoning of
   /// `settings` decides whether the template asks for reasoning. Errors: those of
   /// load_prompt_template() and PromptTemplate::render().
@@ -73,7 +75,7 @@ class TextModel {
 
  private:
   TextModel(const Settings& settings, LoadedModel loaded);
-  Status start();
+  Status start(const LoadObserver& observer);
   Status score(std::span<const int32_t> tokens, std::vector<float>& out) const;
 
   Settings settings_;

@@ -49,13 +49,14 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
       keys_(keys),
       responder_({options.access, options.log_prompts, options.log}, metrics_, usage_),
       workers_(2, 1024),
+      compilers_(2, 1024),
       orchestrator_(options.orchestrator) {
   if (orchestrator_ != nullptr) {
     orchestrations_ = std::make_unique<WorkQueue>(kOrchestrations, kWaitingOrchestrations);
   }
   const EndpointContext context = {
-      models,   limits_,       volatile_rules_,       responder_, metrics_, usage_,
-      workers_, orchestrator_, orchestrations_.get(), draining_};
+      models,     limits_,       volatile_rules_,       responder_, metrics_, usage_, workers_,
+      compilers_, orchestrator_, orchestrations_.get(), draining_};
   endpoints_.push_back(std::make_unique<StatusEndpoint>(context, options.version, connections_));
   endpoints_.push_back(std::make_unique<AdminEndpoint>(context, active_, keys, usage_));
   endpoints_.push_back(std::make_unique<GenerationEndpoint>(context));
@@ -80,6 +81,7 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
 void Api::stop() {
   if (orchestrations_) orchestrations_->stop();
   workers_.stop();
+  compilers_.stop();
   for (const auto& endpoint : endpoints_) endpoint->stop();
 }
 
@@ -87,7 +89,8 @@ std::shared_ptr<const ApiKey> Api::presented_key(const HttpHead& head) const {
   return keys_ == nullptr ? nullptr : keys_->find(presented(head));
 }
 
-std::optional<ApiError> Api::check(const HttpHead& head, const Route* route) const {
+std::optional<ApiError> Api::check(const HttpHead& head, const std::string& path,
+                                   const Route* route) const {
   if (auto error = check_access(access_, head)) return error;
   if (head.method == "OPTIONS") return std::nullopt;  // CORS preflight: has no key
   if (route == nullptr) {
@@ -95,7 +98,7 @@ std::optional<ApiError> Api::check(const HttpHead& head, const Route* route) con
                     "There is nothing at this path; docs/serving.md lists the routes."};
   }
   if (head.method != route->method && !(head.method == "HEAD" && route->method == "GET")) {
-    return ApiError{"method_not_allowed", "This path accepts " + router_.methods(head.path) + "."};
+    return ApiError{"method_not_allowed", "This path accepts " + router_.methods(path) + "."};
   }
   if (keys_ == nullptr || route->scope.empty()) return std::nullopt;
   const auto key = presented_key(head);
@@ -111,11 +114,12 @@ std::optional<ApiError> Api::check(const HttpHead& head, const Route* route) con
 }
 
 std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
-  const Route* route = router_.find(head.path, head.method);
-  const std::optional<ApiError> error = check(head, route);
+  const std::string path = router_.canonical(head.path);
+  const Route* route = router_.find(path, head.method);
+  const std::optional<ApiError> error = check(head, path, route);
   if (!error) return std::nullopt;
   Headers headers;
-  if (error->status() == 405) headers.emplace_back("Allow", router_.methods(head.path));
+  if (error->status() == 405) headers.emplace_back("Allow", router_.methods(path));
   const bool anthropic = !head.header("anthropic-version").empty();
   const protocol::ApiForm form = route != nullptr ? route->form
                                  : anthropic      ? protocol::ApiForm::kAnthropic
@@ -135,6 +139,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
     call->route = "OPTIONS";
     return responder_.respond(call, HttpResponse{204, "", "text/plain", {}});
   }
+  call->request.head.path = router_.canonical(head.path);
   const Route* route = router_.find(head.path, head.method);
   call->route = route->path;
   call->form = route->form;

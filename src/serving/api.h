@@ -70,7 +70,8 @@ class Api final : public HttpHandler {
 
  private:
   std::shared_ptr<const ApiKey> presented_key(const HttpHead& head) const;
-  std::optional<protocol::ApiError> check(const HttpHead& head, const Route* route) const;
+  std::optional<protocol::ApiError> check(const HttpHead& head, const std::string& path,
+                                          const Route* route) const;
   /// Gets the call's model and handles the call. Runs on a worker thread.
   void handle_with_model(const Route& route, const CallPtr& call);
 
@@ -86,6 +87,7 @@ class Api final : public HttpHandler {
   ActiveCalls active_;
   Responder responder_;
   WorkQueue workers_;
+  WorkQueue compilers_;
   protocol::ChatOrchestrator* const orchestrator_;
   std::unique_ptr<WorkQueue> orchestrations_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;

@@ -98,6 +98,7 @@ void Responder::finish(const CallPtr& call, const GenerationReport& report) {
     line.add("parent_span_id", call->traceparent.substr(36, 16));
   }
   if (call->key) line.add("key", call->key->name);
+  if (!call->ignored.empty()) line.add("ignored", call->ignored);
   if (report.status >= 400 && !report.outcome.empty()) line.add("code", report.outcome);
   if (!report.id.empty()) {
     line.add("id", report.id).add("outcome", report.outcome);

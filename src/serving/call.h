@@ -30,6 +30,7 @@ struct Call {
   std::string traceparent;  ///< of W3C Trace Context, as the client sent it; empty: none
   std::shared_ptr<const ApiKey> key;
   bool counted = false;  ///< among the requests of its key
+  std::string ignored;   ///< fields of its body that were ignored, separated by commas
   /// What Route::model asks for; the other is nullptr. They keep the model loaded: whatever uses it
   /// after the response is complete holds a copy.
   std::shared_ptr<const ServedModel> model;

@@ -52,10 +52,16 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
     const GenerationSpec::Choice& wanted = spec_.choices[i];
     const auto index = static_cast<int64_t>(i);
     Choice& choice = choices_.emplace_back(wanted.start);
-    if (spec_.tools) choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
+    if (spec_.tools) {
+      choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
+      (void)choice.calls->push(spec_.tools->opened);  // a header alone
+    }
     choice.whole.index = index;
-    choice.whole.content = wanted.echo;
     choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
+    choice.scores_prompt = wanted.request.prompt_logprobs && choice.whole.has_logprobs;
+    if (choice.scores_prompt) continue;  // see add_prompt()
+    choice.whole.content = wanted.echo;
+    choice.characters = protocol::count_characters(wanted.echo);
   }
 }
 
@@ -74,6 +80,11 @@ void GenerationJob::start() {
     unfinished_ = choices_.size();
     for (size_t i = 0; i < choices_.size(); ++i) {
       engine::Request request = spec_.choices[i].request;
+      if (choices_[i].scores_prompt) {
+        request.on_prompt_logprobs = [self, i](std::vector<sampling::Sampled> scored) {
+          self->on_prompt_logprobs(i, std::move(scored));
+        };
+      }
       request.on_token = [self, i](const engine::TokenEvent& event) { self->on_token(i, event); };
       request.on_finish = [self, i](const engine::Outcome& o) { self->on_finish(i, o); };
       const auto id = model_.service.submit(std::move(request));
@@ -110,10 +121,10 @@ void GenerationJob::cancel_all() {
   }
 }
 
-protocol::TokenLogprobs GenerationJob::logprobs_of(const engine::TokenEvent& event) const {
-  const sampling::Sampled& token = event.token;
+protocol::TokenLogprobs GenerationJob::logprobs_of(const sampling::Sampled& token,
+                                                   bool from_draft) const {
   protocol::TokenLogprobs out;
-  out.from_draft = event.from_draft;
+  out.from_draft = from_draft;
   out.token = {model_.tokenizer.token_bytes(token.id, true), token.logprob};
   for (const sampling::Candidate& c : token.top) {
     out.top.push_back({model_.tokenizer.token_bytes(c.id, true), c.value});
@@ -123,9 +134,26 @@ protocol::TokenLogprobs GenerationJob::logprobs_of(const engine::TokenEvent& eve
 
 void GenerationJob::add_logprobs(Choice& choice, const engine::TokenEvent& event) {
   const sampling::Sampled& token = event.token;
-  if (!choice.whole.has_logprobs || model_.tokenizer.is_end_of_generation(token.id)) return;
-  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(event));
-  choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
+  const bool ends = model_.tokenizer.is_end_of_generation(token.id);
+  if (!choice.whole.has_logprobs || (ends && !choice.scores_prompt)) return;
+  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(token, event.from_draft));
+  if (!ends) choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
+}
+
+void GenerationJob::add_prompt(size_t index, std::span<const sampling::Sampled> scored) {
+  const GenerationSpec::Choice& wanted = spec_.choices[index];
+  protocol::Choice part;
+  part.content = wanted.echo;
+  const int32_t first = wanted.request.prompt.front();
+  part.logprobs.emplace_back();
+  part.logprobs.back().token.bytes = model_.tokenizer.token_bytes(first, true);
+  part.logprobs.back().first = true;
+  for (const sampling::Sampled& token : scored) part.logprobs.push_back(logprobs_of(token, false));
+  int64_t surplus = -protocol::count_characters(wanted.echo);
+  for (const auto& t : part.logprobs) surplus += protocol::count_characters(t.token.bytes);
+  Choice& choice = choices_[index];
+  choice.whole.text_offset = -std::max<int64_t>(0, surplus);
+  emit(choice, std::move(part), 0, "");
 }
 
 protocol::Choice GenerationJob::part_of(Choice& choice, text::ReasoningSplitter::Piece piece,
@@ -173,13 +201,16 @@ void GenerationJob::emit(Choice& choice, protocol::Choice part, size_t raw_bytes
   part.has_logprobs = choice.whole.has_logprobs;
   choice.emitted_bytes += raw_bytes;
   auto certain = choice.pending.begin();
-  while (certain != choice.pending.end() && certain->first < choice.emitted_bytes) {
+  // Evaluation harnesses count the tokens: the one that ends the generation is one of them.
+  const bool all = choice.scores_prompt && !part.finish_reason.empty() && part.stop_text.empty();
+  while (certain != choice.pending.end() && (all || certain->first < choice.emitted_bytes)) {
     part.logprobs.push_back(std::move((certain++)->second));
   }
   choice.pending.erase(choice.pending.begin(), certain);
 
   protocol::Choice& whole = choice.whole;
-  part.text_offset = static_cast<int64_t>(whole.content.size());
+  part.text_offset = whole.content.empty() ? whole.text_offset : choice.characters;
+  if (whole.has_logprobs) choice.characters += protocol::count_characters(part.content);
   whole.content += part.content;
   whole.reasoning += part.reasoning;
   for (const protocol::ToolCallPiece& call : part.tool_calls) {
@@ -224,6 +255,18 @@ void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
   }
 }
 
+void GenerationJob::on_prompt_logprobs(size_t index, std::vector<sampling::Sampled> scored) {
+  if (!spec_.stream) {
+    const std::scoped_lock lock(mutex_);
+    return add_prompt(index, scored);
+  }
+  PendingToken prompt;
+  prompt.index = index;
+  prompt.prompt = true;
+  prompt.scored = std::move(scored);
+  if (pending_tokens_.push(std::move(prompt))) stream_->announce();
+}
+
 void GenerationJob::drain(ResponseStream::Piece& out) {
   const std::scoped_lock lock(mutex_);
   // Under the lock, so that no event overtakes those sent before.
@@ -246,7 +289,11 @@ void GenerationJob::write_pending() {
   pending_tokens_.take(writing_);
   for (const PendingToken& t : writing_) {
     pending_bytes_ -= t.bytes;
-    add_token(t.index, {t.token, t.text, t.from_draft});
+    if (t.prompt) {
+      add_prompt(t.index, t.scored);
+    } else {
+      add_token(t.index, {t.token, t.text, t.from_draft});
+    }
   }
   writing_.clear();
 }

@@ -43,13 +43,14 @@ struct GenerationSpec {
   struct Choice {
     engine::Request request;
     text::ReasoningSplitter::Start start = text::ReasoningSplitter::Start::kContent;
-    std::string echo;         ///< text before the generation
+    std::string echo;         ///< text before the generation; see Request::prompt_logprobs
     bool new_prompt = false;  ///< counted in the usage; further choices of a prompt are not
   };
   /// What generations may call, and how the model writes it.
   struct Tools {
     text::ToolFormat format;
     std::vector<text::ToolDefinition> definitions;
+    std::string opened = {};  ///< ChatPrompt::opened
   };
   /// Tells the client in its API's form; used by one thread at a time.
   std::shared_ptr<protocol::GenerationWriter> writer;
@@ -90,8 +91,10 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     protocol::Choice whole;  ///< the choice in a non-streamed response
     /// Tokens whose text is held back, with the offset in the raw text where it begins.
     std::vector<std::pair<size_t, protocol::TokenLogprobs>> pending;
-    size_t sampled_bytes = 0;  ///< text of the tokens so far
-    size_t emitted_bytes = 0;  ///< of it, certain to belong to the response
+    size_t sampled_bytes = 0;    ///< text of the tokens so far
+    size_t emitted_bytes = 0;    ///< of it, certain to belong to the response
+    int64_t characters = 0;      ///< of whole.content, with log-probabilities
+    bool scores_prompt = false;  ///< every token has log-probabilities, the prompt's too
   };
 
   /// A streamed token, handed from the engine's thread to the connection's, which serialises it.
@@ -100,15 +103,20 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     sampling::Sampled token;
     std::string text;
     bool from_draft = false;
-    size_t bytes = 0;  ///< at least its size as an event
+    size_t bytes = 0;     ///< at least its size as an event
+    bool prompt = false;  ///< not a token but the scored ones of the prompt
+    std::vector<sampling::Sampled> scored = {};
   };
 
   void on_token(size_t index, const engine::TokenEvent& event);
+  void on_prompt_logprobs(size_t index, std::vector<sampling::Sampled> scored);
   void drain(ResponseStream::Piece& out);
   void write_pending();
   /// Sends events to the client; inside drain(), with the piece that is being assembled.
   void send(std::string_view events);
   void add_token(size_t index, const engine::TokenEvent& event);
+  /// The echoed prompt with its log-probabilities.
+  void add_prompt(size_t index, std::span<const sampling::Sampled> scored);
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const engine::TokenEvent& event);
   /// Adds text that is certain; streams it.
@@ -121,7 +129,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   /// Sends the remaining output.
   void finish_all();
   void cancel_all();
-  protocol::TokenLogprobs logprobs_of(const engine::TokenEvent& event) const;
+  protocol::TokenLogprobs logprobs_of(const sampling::Sampled& token, bool from_draft) const;
 
   const ServedModel& model_;
   const std::shared_ptr<ResponseStream> stream_;

@@ -95,6 +95,8 @@ struct RegistryOptions {
   int64_t memory_bytes = 0;  ///< of all loaded models together; 0: no limit
   /// From a model's last use to its eviction; negative: it stays until memory is needed.
   std::chrono::seconds keep_alive{-1};
+  /// Requests that name no model of theirs are errors, also where there is only one.
+  bool strict_names = false;
   int64_t max_waiting = 256;  ///< requests that may wait for models
   std::function<void(const LogLine&)> log = [](const LogLine&) {};
 };
@@ -135,9 +137,11 @@ class ModelRegistry {
   /// their bodies need not be read before it is known.
   bool has_choice(ModelKind kind) const;
   /// The error of a request that wants `name` as a model of this kind, if it has no such model; an
-  /// empty name stands for the default one. Codes: model_not_found, model_does_not_write,
-  /// model_does_not_embed.
+  /// empty name stands for the default one, and so does any name for the only one of its kind
+  /// unless names are strict. Codes: model_not_found, model_does_not_write, model_does_not_embed.
   std::optional<protocol::ApiError> check(const std::string& name, ModelKind kind) const;
+  /// The error for a model of this name that find() does not find.
+  protocol::ApiError missing(const std::string& name, ModelKind kind) const;
 
   /// Calls `then` once: with the model, on this thread if it is loaded; else on another one when it
   /// is. Or with an error: those of check(); queue_full; model_unavailable (it cannot be loaded);

@@ -80,14 +80,29 @@ ModelRegistry::Core::EntryPtr ModelRegistry::Core::find(const std::string& name,
   return found;
 }
 
+ModelRegistry::Core::EntryPtr ModelRegistry::Core::wanted(const std::string& name,
+                                                          ModelKind kind) const {
+  EntryPtr found = find(name, kind);
+  if (found != nullptr || options.strict_names || count(kind) != 1) return found;
+  found = find("", kind);
+  // Nothing stands in for an adapter or the orchestrator.
+  const bool adapter = name.starts_with(found->source.about.id + ":");
+  return adapter || name == "odo" || name.starts_with("odo:") ? nullptr : found;
+}
+
 int64_t ModelRegistry::Core::count(ModelKind kind) const {
   return std::ranges::count_if(
       entries, [&](const EntryPtr& entry) { return entry->source.about.kind == kind; });
 }
 
 std::optional<ApiError> ModelRegistry::Core::check(const std::string& name, ModelKind kind) const {
-  const EntryPtr found = find(name, kind);
+  const EntryPtr found = wanted(name, kind);
   if (found != nullptr && found->source.about.kind == kind) return std::nullopt;
+  return missing(name, kind);
+}
+
+ApiError ModelRegistry::Core::missing(const std::string& name, ModelKind kind) const {
+  const EntryPtr found = find(name, kind);
   if (found == nullptr && !name.empty()) {
     constexpr size_t kListed = 8;
     std::string names;
@@ -241,7 +256,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
   };
   if (auto error = check(name, kind)) return refuse(*error);
   if (stopping) return refuse(stopping_error());
-  EntryPtr entry = find(name, kind);
+  EntryPtr entry = wanted(name, kind);
   if (!entry->ready()) {
     // Before the request waits: afterwards the stream may belong to the endpoint.
     lock.unlock();
@@ -252,7 +267,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
     // Everything may have changed.
     if (auto error = check(name, kind)) return refuse(*error);
     if (stopping) return refuse(stopping_error());
-    entry = find(name, kind);
+    entry = wanted(name, kind);
   }
   if (entry->ready()) {
     ModelLease given = lease(entry, true);
@@ -424,6 +439,11 @@ bool ModelRegistry::has_choice(ModelKind kind) const {
   const std::unique_lock lock(core_->mutex);
   const auto only = core_->find("", kind);
   return only != nullptr && (core_->count(kind) > 1 || !only->ready());
+}
+
+ApiError ModelRegistry::missing(const std::string& name, ModelKind kind) const {
+  const std::unique_lock lock(core_->mutex);
+  return core_->missing(name, kind);
 }
 
 std::optional<ApiError> ModelRegistry::check(const std::string& name, ModelKind kind) const {

@@ -64,8 +64,11 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
   }
 
   EntryPtr find(const std::string& name, ModelKind kind) const;
+  /// That of a request: where there is one model of the kind, any name that is no other's means it.
+  EntryPtr wanted(const std::string& name, ModelKind kind) const;
   int64_t count(ModelKind kind) const;
   std::optional<protocol::ApiError> check(const std::string& name, ModelKind kind) const;
+  protocol::ApiError missing(const std::string& name, ModelKind kind) const;
   ModelStatus status(const EntryPtr& entry);
   ModelLease lease(const EntryPtr& entry, bool request);
 

@@ -1,5 +1,6 @@
 #include "serving/served_model.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,17 +25,57 @@ text::ConversationMessage conversation_message(const protocol::ChatMessage& m) {
   return out;
 }
 
+void append_trusted(std::string_view text, text::RenderedChat& out) {
+  out.trusted.push_back({out.text.size(), out.text.size() + text.size()});
+  out.text += text;
+}
+
+/// Some templates always write an empty reasoning behind the header.
+void remove_empty_reasoning(text::RenderedChat& out) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  std::string_view rest = out.text;
+  for (const std::string_view tag : {"</think>", "<think>"}) {
+    rest = rest.substr(0, rest.find_last_not_of(kSpace) + 1);
+    if (!rest.ends_with(tag)) return;
+    rest.remove_suffix(tag.size());
+  }
+  out.text.resize(rest.size());
+  std::erase_if(out.trusted, [&](const text::TextRange& r) { return r.begin >= out.text.size(); });
+  if (!out.trusted.empty()) {
+    out.trusted.back().end = std::min(out.trusted.back().end, out.text.size());
+  }
+}
+
+/// The same as append_continued() in gpt-oss's format. Returns what the prompt has of the header of
+/// the message that it ends in.
+std::string append_continued_channel(const protocol::ChatMessage& message,
+                                     text::RenderedChat& out) {
+  if (!message.reasoning_content.empty()) {
+    append_trusted("<|channel|>analysis<|message|>", out);
+    out.text += message.reasoning_content;
+    append_trusted("<|end|><|start|>assistant", out);
+  }
+  const std::string opened = "<|channel|>final<|message|>";
+  append_trusted(opened, out);
+  out.text += message.content;
+  return opened;
+}
+
 /// The beginning of a message, after the header of the assistant's turn. A template that has opened
-/// the reasoning gets it closed.
-void append_continued(const protocol::ChatMessage& message, text::ReasoningSplitter::Start start,
-                      text::RenderedChat& out) {
+/// the reasoning gets it closed unless the message `ends_in_reasoning`.
+void append_continued(const protocol::ChatMessage& message, bool ends_in_reasoning,
+                      text::ReasoningSplitter::Start start, text::RenderedChat& out) {
   using Start = text::ReasoningSplitter::Start;
-  const auto trusted = [&](std::string_view text) {
-    out.trusted.push_back({out.text.size(), out.text.size() + text.size()});
-    out.text += text;
-  };
+  const auto trusted = [&](std::string_view text) { append_trusted(text, out); };
   const std::string& reasoning = message.reasoning_content;
-  if (start == Start::kMayThink && !reasoning.empty()) trusted("<think>\n");
+  if (start == Start::kMayThink && (!reasoning.empty() || ends_in_reasoning)) {
+    remove_empty_reasoning(out);
+    trusted("<think>\n");
+  }
+  if (ends_in_reasoning) {
+    out.text += reasoning;
+    return;
+  }
   if (start == Start::kThinking || (start == Start::kMayThink && !reasoning.empty())) {
     out.text += reasoning;
     trusted("\n</think>\n\n");
@@ -56,21 +97,48 @@ Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput
       messages, tools, {.reasoning = input.reasoning, .kwargs = input.template_kwargs});
 }
 
+bool take_continued(const ServedModel& model, ChatInput& input) {
+  std::vector<protocol::ChatMessage>& messages = input.messages;
+  if (messages.empty() || messages.back().role != "assistant") return false;
+  if (!messages.back().tool_calls.empty()) return false;  // the next message follows
+  protocol::ChatMessage message = std::move(messages.back());
+  messages.pop_back();
+  if (message.content.empty() && message.reasoning_content.empty()) return false;
+  using Start = text::ReasoningSplitter::Start;
+  const bool reasons =
+      model.prompt_template.ok() &&
+      text::reasoning_start(model.prompt_template->source(), "") != Start::kContent;
+  if (reasons && message.reasoning_content.empty()) {
+    text::ReasoningSplitter splitter(Start::kMayThink);
+    auto piece = splitter.push(message.content);
+    input.continues_reasoning = splitter.thinking();
+    auto rest = splitter.finish();
+    message.reasoning_content = piece.reasoning + rest.reasoning;
+    message.content = piece.content + rest.content;
+  }
+  // The template writes no reasoning of its own.
+  const bool own = !message.reasoning_content.empty() || input.continues_reasoning;
+  if (!own) input.reasoning = "none";
+  if (own && input.reasoning == "none") input.reasoning = "auto";
+  input.continued = std::move(message);
+  return !input.continues_reasoning;
+}
+
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input) {
   CHIMERE_TRY(text::RenderedChat rendered, render_chat(model, input));
   using Start = text::ReasoningSplitter::Start;
   Start start = text::reasoning_start(model.prompt_template->source(), rendered.text);
   if (input.continued) {
     if (model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony) {
-      return unsupported(
-          "This model writes in channels, so a message of the assistant cannot be continued; end "
-          "with a message of the user.");
+      const std::string opened = append_continued_channel(*input.continued, rendered);
+      std::vector<int32_t> tokens = text::encode_chat(model.tokenizer, rendered);
+      return ChatPrompt{std::move(rendered.text), std::move(tokens), start, opened};
     }
-    append_continued(*input.continued, start, rendered);
-    start = Start::kContent;
+    append_continued(*input.continued, input.continues_reasoning, start, rendered);
+    start = input.continues_reasoning ? Start::kThinking : Start::kContent;
   }
   std::vector<int32_t> tokens = text::encode_chat(model.tokenizer, rendered);
-  return ChatPrompt{std::move(rendered.text), std::move(tokens), start};
+  return ChatPrompt{std::move(rendered.text), std::move(tokens), start, ""};
 }
 
 }  // namespace chimere::serving

@@ -108,19 +108,27 @@ struct ChatInput {
   std::string template_kwargs = {};  ///< a JSON object, or empty
   /// The beginning of the assistant's next message, which the generation continues.
   std::optional<protocol::ChatMessage> continued = std::nullopt;
+  bool continues_reasoning = false;  ///< `continued` ends in its reasoning
 };
+
+/// Makes a last message of the assistant the one that is continued: its reasoning is divided from
+/// its text, and the template is asked for none of its own. An empty one at the end is removed.
+/// Returns whether there is one with its reasoning behind it.
+bool take_continued(const ServedModel& model, ChatInput& input);
 
 struct ChatPrompt {
   std::string text;
   std::vector<int32_t> tokens;
   text::ReasoningSplitter::Start start = text::ReasoningSplitter::Start::kContent;
+  /// Of gpt-oss's format: the end of the prompt that begins a message, which its parser reads
+  /// first.
+  std::string opened;
 };
 
 /// Renders messages and tools with the chat template. Errors: that of ServedModel::prompt_template,
 /// those of text::PromptTemplate::render().
 Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input);
-/// The same as the tokens of a prompt, and what is continued. Errors: kUnsupported (the format of
-/// the template has no beginning to continue).
+/// The same as the tokens of a prompt, and what is continued. Errors: those of render_chat().
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input);
 
 }  // namespace chimere::serving

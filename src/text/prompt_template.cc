@@ -10,7 +10,8 @@ PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOpti
     : source_(std::move(source)),
       template_(std::move(parsed)),
       defaults_(std::move(defaults)),
-      tool_format_(ToolFormat::of(template_, source_, defaults_)) {}
+      tool_format_(ToolFormat::of(template_, source_, defaults_)),
+      turn_rules_(TurnRules::of(template_, tool_format_, defaults_)) {}
 
 Result<PromptTemplate> PromptTemplate::create(const Tokenizer& tokenizer, std::string source) {
   CHIMERE_TRY(ChatTemplate parsed, ChatTemplate::create(source));
@@ -44,7 +45,11 @@ Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage>
     CHIMERE_TRY(chat.tools, tools_value(tools));
   }
   CHIMERE_TRY(const jinja::Value values, messages_value(messages, tools, tool_format_));
-  return template_.render(values, chat);
+  auto out = template_.render(adapt_turns(values, turn_rules_), chat);
+  if (out.ok() || !turn_rules_.messages) return out;
+  // The probes did not have all that this conversation has: some templates refuse it nevertheless.
+  auto again = template_.render(adapt_turns(values, turn_rules_.strictest()), chat);
+  return again.ok() ? std::move(again) : std::move(out);
 }
 
 }  // namespace chimere::text

@@ -13,15 +13,17 @@
 #include "text/tokenizer.h"
 #include "text/tool_format.h"
 #include "text/tool_messages.h"
+#include "text/turn_rules.h"
 
 namespace chimere::text {
 
-/// The chat template of a model with its format of tool calls and the model's BOS and EOS texts.
-/// Immutable.
+/// The chat template of a model with its format of tool calls, the conversations that it takes, and
+/// the model's BOS and EOS texts. Immutable.
 class PromptTemplate {
  public:
-  /// `source`: tokenizer.chat_template of a GGUF. Renders a few conversations with calls to find
-  /// the format of tool calls. Errors: kInvalidData (the template is invalid), with the line.
+  /// `source`: tokenizer.chat_template of a GGUF. Renders a few conversations to find the format of
+  /// tool calls and what the template shows. Errors: kInvalidData (the template is invalid), with
+  /// the line.
   static Result<PromptTemplate> create(const Tokenizer& tokenizer, std::string source);
 
   struct Options {
@@ -32,13 +34,15 @@ class PromptTemplate {
     std::string_view kwargs = {};
   };
 
-  /// The conversation and the header of the assistant's turn. The texts of messages and tools never
-  /// become control tokens. Errors: kInvalidArgument (arguments or parameters that are not JSON
-  /// objects or are nested too deeply, invalid `kwargs`), those of the template.
+  /// The conversation, as adapt_turns() makes it fit the template, and the header of the
+  /// assistant's turn. The texts of messages and tools never become control tokens. Errors:
+  /// kInvalidArgument (arguments or parameters that are not JSON objects or are nested too deeply,
+  /// invalid `kwargs`), those of the template.
   Result<RenderedChat> render(std::span<const ConversationMessage> messages,
                               std::span<const ToolDefinition> tools, const Options& options) const;
 
   const ToolFormat& tool_format() const { return tool_format_; }
+  const TurnRules& turn_rules() const { return turn_rules_; }
   const std::string& source() const { return source_; }
 
  private:
@@ -48,6 +52,7 @@ class PromptTemplate {
   ChatTemplate template_;
   ChatOptions defaults_;
   ToolFormat tool_format_;
+  TurnRules turn_rules_;
 };
 
 }  // namespace chimere::text

@@ -6,8 +6,8 @@
 namespace chimere::text {
 namespace {
 
-constexpr std::string_view kOpenTag = "<think>";
-constexpr std::string_view kCloseTag = "</think>";
+constexpr std::string_view kOpenTag = kReasoningOpen;
+constexpr std::string_view kCloseTag = kReasoningClose;
 constexpr std::string_view kSpace = " \t\r\n";
 
 std::string_view without_leading_space(std::string_view text) {

@@ -7,6 +7,10 @@
 
 namespace chimere::text {
 
+/// The tags around reasoning.
+inline constexpr std::string_view kReasoningOpen = "<think>";
+inline constexpr std::string_view kReasoningClose = "</think>";
+
 /// Reasoning stands between <think> and </think> at the beginning of a generation; many templates
 /// write the opening tag into the prompt. White space around the reasoning and before the answer is
 /// dropped. The result does not depend on how the text is split.

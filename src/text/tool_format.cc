@@ -183,8 +183,6 @@ class Prober {
   }
 
   void find_rendering() {
-    const auto system = render({message("system", kProbeText), question()}, true);
-    rendering_.system = system && contains_text(*system, kProbeText);
     if (options_.tools.is_none()) {
       Dict parameters;
       Dict properties;

@@ -21,6 +21,9 @@ struct ToolDefinition {
   std::string parameters;   ///< JSON text of an object, a JSON Schema; may be empty
 };
 
+/// What the answer follows in gpt-oss's format, after channels with reasoning and calls.
+inline constexpr std::string_view kHarmonyAnswer = "<|channel|>final<|message|>";
+
 /// A call of a tool.
 struct ToolCall {
   std::string id;  ///< may be empty
@@ -75,7 +78,6 @@ struct ToolFormat {
 
   /// What the template does with tools.
   struct Rendering {
-    bool system = false;             ///< takes a system message
     bool tools = false;              ///< renders the definitions
     bool calls = false;              ///< renders calls in messages of the assistant
     bool results = false;            ///< renders messages of the role `tool`

@@ -257,17 +257,8 @@ Result<Value> messages_value(std::span<const ConversationMessage> messages,
     const std::string_view text = system ? std::string_view(messages.front().content) : "";
     CHIMERE_TRY(Value content, instructions(text, tools, format));
     if (system) messages = messages.subspan(1);
-    const bool with_question =
-        !format.rendering.system && !messages.empty() && messages.front().role == "user";
-    if (with_question) {
-      MarkedText both = content.as_text();
-      both.append("\n\n", true);
-      both.append(messages.front().content, false);
-      content = Value::string(std::move(both));
-      messages = messages.subspan(1);
-    }
     Dict message;
-    message.set("role", Value::string(with_question ? "user" : "system", true));
+    message.set("role", Value::string("system", true));
     message.set("content", std::move(content));
     out.push_back(Value::dict(std::move(message)));
   }

@@ -28,8 +28,7 @@ Result<jinja::Value> tools_value(std::span<const ToolDefinition> tools);
 /// The messages in the form that the template of `format` takes: arguments as mappings or texts,
 /// ids of the format's syntax, calls one by one or together, written out where the template knows
 /// none. `tools`: for a template that does not render definitions they become part of the system
-/// message, or of the first question if the template takes no system message. Nothing of it is
-/// trusted but the format's own markers.
+/// message. Nothing of it is trusted but the format's own markers.
 Result<jinja::Value> messages_value(std::span<const ConversationMessage> messages,
                                     std::span<const ToolDefinition> tools,
                                     const ToolFormat& format);

@@ -117,18 +117,6 @@ TEST(ToolMessages, ATemplateWithoutToolsGetsThemInItsMessages) {
   EXPECT_FALSE(trusted_at("<|im_end|>", 0));
 }
 
-TEST(ToolMessages, ATemplateWithoutSystemMessagesGetsThemInTheQuestion) {
-  const Rendered r = render_conversation(
-      "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
-      "{% endif %}<|{{ m.role }}|>{{ m.content }}{% endfor %}",
-      {{.role = "system", .content = "Be kind."}, {.role = "user", .content = "Why?"}},
-      {{"f", "The function", ""}});
-  EXPECT_FALSE(r.format.rendering.system);
-  EXPECT_THAT(r.chat.text, HasSubstr("<|user|>Be kind.\n\n"));
-  EXPECT_THAT(r.chat.text, HasSubstr("The function"));
-  EXPECT_TRUE(r.chat.text.ends_with("\n\nWhy?"));
-}
-
 TEST(ToolMessages, TextOfCallsAndResultsIsNotTrusted) {
   const Rendered r =
       render_conversation(kMessagesHermes,

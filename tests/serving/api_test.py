@@ -79,8 +79,8 @@ class Api(unittest.TestCase):
         self.assertEqual(self.server.get("/v1/models/chimere-mini"), listed[0])
         for path in ("/v1/models/other", "/v1/models/../../etc/passwd"):
             self.assertEqual(self.server.call("GET", path)[2]["error"]["code"], "model_not_found")
-        for name in ("gpt-9", MODEL, "../" + MODEL):
-            self.assertEqual(self.server.error(CHAT, {**GREEDY, "model": name}, 404)["param"], "model")
+        for name in ("gpt-9", MODEL, "../" + MODEL):  # the only model is meant
+            self.assertEqual(self.chat(model=name)["model"], "chimere-mini")
         self.assertEqual(self.chat(model="chimere-mini")["model"], "chimere-mini")
 
     def test_equals_the_command_line(self):
@@ -237,9 +237,8 @@ class Api(unittest.TestCase):
     def test_refusals(self):
         cases = [
             (CHAT, {"messages": []}, "messages"), (CHAT, {**GREEDY, "tools": [{}]}, "tools[0].function"),
-            (CHAT, {**GREEDY, "temperature": 999}, "temperature"), (CHAT, {**GREEDY, "n": 99}, "n"),
-            (CHAT, {**GREEDY, "unheard_of": 1}, "unheard_of"), (TEXT, {"prompt": "x", "suffix": "y"}, "suffix"),
-            (CHAT, {"messages": [{"role": "user", "content": ""}]}, "messages[0].content"),
+            (CHAT, {**GREEDY, "temperature": -1}, "temperature"), (CHAT, {**GREEDY, "n": 99}, "n"),
+            (TEXT, {"prompt": "x", "suffix": "y"}, "suffix"),
             (CHAT, json.dumps(GREEDY)[:-1] + ', "temperature": 1}', "temperature"), (TEXT, {"prompt": ""}, "prompt"),
             ("/tokenize", {}, "content"), ("/detokenize", {"tokens": [-1]}, "tokens"),
         ]
@@ -486,7 +485,7 @@ class Operations(unittest.TestCase):
                                        {"text": "again and " * 50, "score": 1}], ann)
         self.assertEqual((result["table"], result["written"], len(result["refused"])), ("notes", 4, 3))
         self.assertGreater(result["ngrams"], 10)
-        for name in ("", "..", "a/b", "x" * 65, "%2e%2e"):
+        for name in ("..", "a/b", "a%2fb", "x" * 65, "%2e%2e"):
             self.assertIn(write(name, texts, ann, 400)["error"]["code"], ("invalid_value",), name)
         self.assertEqual(write("notes", [{"text": fact}], ann, 400)["error"]["param"], "texts[0].score")
         asked = {"prompt": "The zebra keeps its green umbrella behind the", "temperature": 0, "max_tokens": 8,
@@ -605,10 +604,9 @@ class Operations(unittest.TestCase):
             self.assertAlmostEqual(short[0] / short[1], vectors[0][0] / vectors[0][1], delta=1e-3)
             for body, param in [({"input": []}, "input"), ({}, "input"), ({"input": "x", "dimensions": 33}, "dimensions"),
                                 ({"input": "x", "encoding_format": "hex"}, "encoding_format"), ({"input": [[10**6]]}, "input"),
-                                ({"input": "x", "model": server.model}, "model"), ({"input": "x", "model": "else"}, "model"),
-                                ({"input": "x " * 4097}, "input"), ({"input": "x", "nonsense": 1}, "nonsense")]:
-                error = server.error("/v1/embeddings", body, 404 if body.get("model") == "else" else 400)
-                self.assertEqual(error["param"], param, body)
+                                ({"input": "x", "model": server.model}, "model"), ({"input": "x " * 4097}, "input")]:
+                self.assertEqual(server.error("/v1/embeddings", body)["param"], param, body)
+            self.assertEqual(server.post("/v1/embeddings", {"input": "x", "model": "else", "nonsense": 1})["model"], "tiny")
             self.assertEqual(server.error(CHAT, {**GREEDY, "model": "tiny"})["code"], "model_does_not_write")
             result = subprocess.run([CHIMERE, "embed", "--json", "-m", embedder, *texts], capture_output=True, check=True)
             for mine, vector in zip(json.loads(result.stdout)["embeddings"], vectors):

@@ -149,8 +149,8 @@ class Apis(unittest.TestCase):
         }
         for path in bodies:
             for other, body in bodies.items():
-                if path == other or path == "/api/generate" or (path, other) == ("/v1/messages", CHAT):
-                    continue  # Ollama's and Anthropic's API ignore what they do not know
+                if path == other or path == "/api/generate" or {path, other} == {"/v1/messages", CHAT}:
+                    continue  # what they do not know is ignored
                 status, headers, answer = self.server.call("POST", path, body)
                 self.assertEqual(status, 400, (path, other))
                 if path == "/v1/messages":
@@ -159,7 +159,7 @@ class Apis(unittest.TestCase):
                 else:
                     self.assertEqual(answer["error"]["type"], "invalid_request_error", (path, other))
         for path, form in (("/v1/messages", dict), ("/api/chat", str), ("/v1/responses", dict)):
-            for half in (b"{", b"", b'{"messages": [', b"[]", b'{"model": "none"}'):
+            for half in (b"{", b"", b'{"messages": [', b"[]", b'{"model": 1}'):
                 status, _, answer = self.server.call("POST", path, half)
                 self.assertIn(status, (400, 404), (path, half))
                 self.assertIsInstance(answer["error"], form)
@@ -259,11 +259,20 @@ class Budgets(unittest.TestCase):
                 server.close()
 
     def test_unknown_fields(self):
-        server = Server(CHIMERE, MODEL, unknown_fields="ignore")
+        body = {**GREEDY, "unheard_of": 1, "messages": [{**GREEDY["messages"][0], "colour": "red"}]}
+        server = Server(CHIMERE, MODEL)
         try:
-            _, headers, answer = server.call("POST", CHAT, {**GREEDY, "unheard_of": 1})
-            self.assertIn("unheard_of", headers["X-Chimere-Warning"])
-            self.assertEqual(answer["warnings"][0]["param"], "unheard_of")
+            _, headers, answer = server.call("POST", CHAT, body)
+            self.assertIn("'messages[0].colour', 'unheard_of'", headers["X-Chimere-Warning"])
+            self.assertEqual(answer["warnings"][0]["param"], "messages[0].colour")
+        finally:
+            server.close()
+        self.assertIn("ignored=messages[0].colour,unheard_of", server.log())
+        server = Server(CHIMERE, MODEL, "--strict-fields", "--strict-names")
+        try:
+            self.assertEqual(server.error(CHAT, body)["code"], "unknown_parameter")
+            self.assertEqual(server.error(CHAT, {**GREEDY, "model": "gpt-4o"}, 404)["code"], "model_not_found")
+            self.assertEqual(server.call("POST", CHAT, GREEDY)[0], 200)
         finally:
             server.close()
 

@@ -76,7 +76,7 @@ class Hostile(Clients):
     settings = {"header_timeout": HANG, "idle_timeout": HANG, "max_connections": 200}
 
     def test_json_that_is_none(self):
-        bodies = [b"", b"{", b"[]", b"nul", b'{"prompt":"\xff\xfe"}', b'{"prompt":"\\ud800"}', b'{"prompt":1e999}',
+        bodies = [b"", b"{", b"[]", b"nul", b'{"prompt":"\xff\xfe"}', b'{"prompt":1e999}',
                   b'{"prompt":' + b"[" * 300000, b'{"a":' * 50000, b"\0" * 100, b'{"prompt":"x"}{"prompt":"x"}',
                   b"[" + b"0," * 400000 + b"0]"]
         for body in bodies:

@@ -32,7 +32,7 @@ Result<model::ModelSpec> synthetic(const model::Keys& keys) {
   CHIMERE_TRY(auto plain, read_attention(keys, 2, /*gated=*/false));
   plain.qk_norm = false;
   plain.shape.rope_dims = 0;
-  CHIMERE_TRY(plain.shape.scale, keys.positive("attention.scale"));
+  CHIMERE_TRY(plain.shape.scale, keys.positive("plain_attention_scale"));
   CHIMERE_TRY(const auto one_kv_head, read_attention(keys, 3, /*gated=*/false));
 
   CHIMERE_TRY(auto ungated_dense, read_dense(keys, 1));
@@ -105,7 +105,7 @@ class SyntheticMaker : private RandomTensors {
     set("attention.key_length", m_.head_dim);
     set("attention.value_length", m_.head_dim);
     w.set_f32(prefix + "attention.layer_norm_rms_epsilon", 1e-6F);
-    w.set_f32(prefix + "attention.scale", 0.2F);
+    w.set_f32(prefix + "plain_attention_scale", 0.2F);
     w.set_f32(prefix + "rope.freq_base", 1e4F);
     set("rope.dimension_count", m_.rope_dims);
     w.set_i32s(prefix + "feed_forward_length", {0, 2 * m_.n_ff, 0, 0, m_.n_ff, m_.n_ff});

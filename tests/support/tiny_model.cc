@@ -103,7 +103,7 @@ void Maker::write_delta_net(const std::string& b) {
   std::vector<float> a(dt.size());
   for (float& x : dt) x = 0.3F * normal();
   for (float& x : a) x = -(0.05F + uniform());
-  vector(b + "ssm_dt.bias", dt);
+  vector(b + (m_.bare_dt ? "ssm_dt" : "ssm_dt.bias"), dt);
   vector(b + "ssm_a", a);
   const RandomMatrix beta = draw({m_.n_embd, m_.n_v_heads}, m_.mixers);
   const RandomMatrix alpha = draw({m_.n_embd, m_.n_v_heads}, m_.mixers);

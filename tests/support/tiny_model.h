@@ -44,6 +44,7 @@ struct TinyModel {
   bool fused_gate_up = false;    ///< ffn_gate_up_exps
   bool fused_ba = false;         ///< ssm_ba (qwen3next)
   bool fused_in = false;         ///< ssm_in (qwen3next)
+  bool bare_dt = false;          ///< ssm_dt without ".bias", as Ollama writes it
   bool qkv_bias = false;         ///< biases of attention (llama)
   float rope_scale = 1;          ///< "rope.scaling.factor" (families with attention)
   bool yarn = false;             ///< with rope_scale

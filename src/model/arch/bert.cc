@@ -1,5 +1,7 @@
 // BERT (Devlin et al. 2018, arXiv:1810.04805) and its relatives: encoders whose norms follow the
 // sub-layers, made for embeddings and for scores of pairs.
+#include <string>
+
 #include "model/arch/registry.h"
 #include "model/layers/dense_network.h"
 #include "model/layers/encoder_attention.h"
@@ -9,8 +11,8 @@ namespace {
 
 Result<ModelSpec> read_encoder(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(model.pooling, read_pooling(keys));
   model.norm = NormKind::kLayer;
+  CHIMERE_TRY(model.norm_eps, keys.positive_or("attention.layer_norm_epsilon", model.norm_eps));
   model.encoder = true;
   model.embedding_norm = "token_embd_norm.weight";
   return model;
@@ -47,6 +49,16 @@ int64_t rows_of(const Keys& keys, const char* tensor) {
   return found != nullptr && found->dims.size() == 2 ? found->dims[1] : 0;
 }
 
+/// GELU, unless the file says otherwise.
+Result<kernels::Activation> read_activation(const Keys& keys) {
+  if (!keys.has("hidden_activation")) return kernels::Activation::kGeluErf;
+  CHIMERE_TRY(const std::string name, keys.file().get_string(keys.name("hidden_activation")));
+  if (name == "gelu") return kernels::Activation::kGeluErf;
+  if (name == "silu") return kernels::Activation::kSilu;
+  return unsupported(keys.name("hidden_activation") + " is '" + name +
+                     "'; gelu and silu can be run");
+}
+
 }  // namespace
 
 /// Learned positions; BGE, E5, MiniLM, RoBERTa.
@@ -66,13 +78,14 @@ Result<ModelSpec> nomic_bert(const Keys& keys) {
 /// ALiBi and GEGLU (Günther et al. 2023, arXiv:2310.19923). The gate is a tensor of its own, the
 /// first half of "ffn_up", or missing.
 Result<ModelSpec> jina_bert_v2(const Keys& keys) {
-  constexpr float kAlibiBias = 8;
+  constexpr float kUsualBias = 8;
+  CHIMERE_TRY(const float bias, keys.multiplier_or("attention.max_alibi_bias", kUsualBias));
   CHIMERE_TRY(const int n_ff, keys.integer_of_block("feed_forward_length", 0, 1, kMaxWidth));
   DenseSpec network = {.activation = kernels::Activation::kGeluErf};
   const bool own_gate = keys.file().find_tensor("blk.0.ffn_gate.weight") != nullptr;
   network.fused = !own_gate && rows_of(keys, "blk.0.ffn_up.weight") == 2 * int64_t{n_ff};
   network.gated = own_gate || network.fused;
-  return read_post_norm_encoder(keys, {.alibi_bias = kAlibiBias}, network);
+  return read_post_norm_encoder(keys, {.alibi_bias = bias}, network);
 }
 
 /// Norms before the sub-layers; every n-th layer attends globally, the others within a window, with
@@ -85,6 +98,7 @@ Result<ModelSpec> modern_bert(const Keys& keys) {
               keys.integer_or("attention.sliding_window_pattern", 3, 1, kMaxCount));
   constexpr float kLocalBase = 1e4F;
   CHIMERE_TRY(const float local_base, keys.positive_or("rope.freq_base_swa", kLocalBase));
+  CHIMERE_TRY(const kernels::Activation activation, read_activation(keys));
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(EncoderAttentionSpec attention, read_encoder_attention(keys, i, /*rotary=*/true));
     if (window > 1 && i % interval != 0) {
@@ -93,7 +107,7 @@ Result<ModelSpec> modern_bert(const Keys& keys) {
     }
     CHIMERE_TRY(DenseSpec network, read_dense(keys, i));
     network.fused = true;
-    network.activation = kernels::Activation::kGeluErf;
+    network.activation = activation;
     LayerSpec layer = {.mixers = {attention}, .network = network};
     // The first layer reads the rows that the embedding norm leaves.
     if (i == 0) layer.mixer_norm.clear();

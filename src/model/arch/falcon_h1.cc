@@ -18,8 +18,6 @@ Result<ModelSpec> falcon_h1(const Keys& keys) {
   const char* const network_norm = suffix ? "ffn_norm.weight" : "ffn_norm";
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(AttentionSpec attention, read_attention(keys, i, /*gated=*/false));
-    CHIMERE_TRY(attention.shape.scale,
-                keys.multiplier_or("attention.scale", attention.shape.scale));
     attention.qk_norm = false;
     CHIMERE_TRY(const DenseSpec network, read_dense(keys, i));
     model.layers.push_back(

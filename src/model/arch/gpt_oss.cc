@@ -20,9 +20,10 @@ Result<ModelSpec> gpt_oss(const Keys& keys) {
     attention.bias = QkvBias::kRequired;
     attention.sinks = true;
     if (i % period < period - 1) attention.shape.window = window;
-    CHIMERE_TRY(ExpertsSpec experts, read_experts(keys, i, SharedExpert::kNone));
+    CHIMERE_TRY(ExpertsSpec experts,
+                read_experts(keys, i, SharedExpert::kNone,
+                             {.score = kernels::RouterScore::kSelectedSoftmax}));
     experts.activation = kernels::Activation::kClampedSwiglu;
-    experts.routing.score = kernels::RouterScore::kSelectedSoftmax;
     model.layers.push_back(
         {.mixers = {attention}, .network_norm = "post_attention_norm.weight", .network = experts});
   }

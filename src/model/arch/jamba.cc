@@ -35,9 +35,8 @@ Result<ModelSpec> jamba(const Keys& keys) {
       layer.mixers = {mixer};
     }
     if (has_router(keys, i)) {
-      CHIMERE_TRY(ExpertsSpec network, read_wide_experts(keys, i, SharedExpert::kNone));
-      network.routing.normalise = false;
-      layer.network = network;
+      CHIMERE_TRY(layer.network,
+                  read_wide_experts(keys, i, SharedExpert::kNone, {.normalise = false}));
     } else {
       CHIMERE_TRY(layer.network, read_dense(keys, i));
     }

@@ -28,11 +28,8 @@ Result<ModelSpec> read_lfm2(const Keys& keys, int n_dense) {
     if (i < n_dense) {
       CHIMERE_TRY(layer.network, read_dense(keys, i));
     } else {
-      CHIMERE_TRY(ExpertsSpec network, read_experts(keys, i, SharedExpert::kNone));
-      if (!keys.has("expert_gating_func")) {
-        network.routing.score = kernels::RouterScore::kSigmoid;
-      }
-      layer.network = network;
+      CHIMERE_TRY(layer.network, read_experts(keys, i, SharedExpert::kNone,
+                                              {.score = kernels::RouterScore::kSigmoid}));
     }
     model.layers.push_back(layer);
   }

@@ -9,7 +9,6 @@ namespace chimere::model {
 /// Every layer: attention, then a dense network or, as in Mixtral, experts.
 Result<ModelSpec> llama(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(model.pooling, read_pooling(keys));
   CHIMERE_TRY(const int n_layers, keys.block_count());
   CHIMERE_TRY(const int n_experts, keys.integer_or("expert_count", 0, 0, kMaxCount));
   for (int i = 0; i < n_layers; ++i) {

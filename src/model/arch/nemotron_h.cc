@@ -11,7 +11,6 @@ namespace {
 /// Attention without rotary positions.
 Result<AttentionSpec> read_unrotated_attention(const Keys& keys, int block) {
   CHIMERE_TRY(AttentionSpec attention, read_attention(keys, block, /*gated=*/false));
-  CHIMERE_TRY(attention.shape.scale, keys.multiplier_or("attention.scale", attention.shape.scale));
   attention.qk_norm = false;
   attention.shape.rope_dims = 0;
   attention.bias = QkvBias::kOptional;
@@ -20,10 +19,10 @@ Result<AttentionSpec> read_unrotated_attention(const Keys& keys, int block) {
 
 Result<SubLayerSpec> read_network(const Keys& keys, int block, bool experts) {
   if (experts) {
-    CHIMERE_TRY(ExpertsSpec network, read_experts(keys, block, SharedExpert::kUngated));
+    CHIMERE_TRY(ExpertsSpec network, read_experts(keys, block, SharedExpert::kUngated,
+                                                  {.score = kernels::RouterScore::kSigmoid}));
     network.gated = false;
     network.activation = kernels::Activation::kReluSquared;
-    network.routing.score = kernels::RouterScore::kSigmoid;
     return SubLayerSpec(network);
   }
   CHIMERE_TRY(DenseSpec network, read_dense(keys, block));
@@ -36,9 +35,9 @@ Result<SubLayerSpec> read_network(const Keys& keys, int block, bool experts) {
 /// state-space duality elsewhere.
 Result<ModelSpec> read_nemotron_h(const Keys& keys, bool experts) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(const int n_layers, keys.block_count());
+  CHIMERE_TRY(const Blocks blocks, read_blocks(keys));
   CHIMERE_TRY(const Mamba2Spec mixer, read_mamba2(keys));
-  for (int i = 0; i < n_layers; ++i) {
+  for (int i = 0; i < blocks.layers; ++i) {
     CHIMERE_TRY(const int kv_heads,
                 keys.integer_of_block("attention.head_count_kv", i, 0, kMaxHeads));
     CHIMERE_TRY(const int n_ff, keys.integer_of_block("feed_forward_length", i, 0, kMaxWidth));

@@ -14,8 +14,8 @@ Result<ModelSpec> qwen2moe(const Keys& keys) {
     CHIMERE_TRY(AttentionSpec attention, read_attention(keys, i, /*gated=*/false));
     attention.qk_norm = false;
     attention.bias = QkvBias::kRequired;
-    CHIMERE_TRY(ExpertsSpec experts, read_experts(keys, i, SharedExpert::kGated));
-    experts.routing.normalise = false;
+    CHIMERE_TRY(const ExpertsSpec experts,
+                read_experts(keys, i, SharedExpert::kGated, {.normalise = false}));
     model.layers.push_back({.mixers = {attention}, .network = experts});
   }
   return model;

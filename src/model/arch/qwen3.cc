@@ -8,7 +8,6 @@ namespace chimere::model {
 /// Every layer: attention, then a dense network.
 Result<ModelSpec> qwen3(const Keys& keys) {
   CHIMERE_TRY(ModelSpec model, read_model(keys));
-  CHIMERE_TRY(model.pooling, read_pooling(keys));
   CHIMERE_TRY(const int n_layers, keys.block_count());
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, i, /*gated=*/false));

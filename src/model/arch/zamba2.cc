@@ -30,7 +30,8 @@ Result<ModelSpec> zamba2(const Keys& keys) {
           .attention = {}, .n_ff = n_ff, .shared = uses++ % n_shared, .mamba = mixer};
       CHIMERE_TRY(block.attention, read_attention(keys, i, /*gated=*/false));
       kernels::AttentionShape& shape = block.attention.shape;
-      shape.scale = static_cast<float>(1 / std::sqrt(shape.head_dim / 2.0));
+      const auto scale = static_cast<float>(1 / std::sqrt(shape.head_dim / 2.0));
+      CHIMERE_TRY(shape.scale, keys.multiplier_or("attention.scale", scale));
       if (!rotated) shape.rope_dims = 0;
       if (rotated && shape.rope_dims != shape.head_dim) {
         return unsupported(keys.name("rope.dimension_count") +

@@ -18,20 +18,22 @@ bool weights_sum_to_one(const kernels::RoutingSpec& routing) {
   return divided && routing.scale == 1;
 }
 
-Result<kernels::RoutingSpec> read_routing(const Keys& keys, int n_experts, int n_used) {
+Result<kernels::RoutingSpec> read_routing(const Keys& keys, int n_experts, int n_used,
+                                          kernels::RoutingSpec routing) {
   using kernels::RouterScore;
-  kernels::RoutingSpec routing;
-  // Values of the GGUF format: none, softmax, sigmoid, softmax over the selected experts.
-  constexpr RouterScore kScores[] = {RouterScore::kSoftmax, RouterScore::kSoftmax,
-                                     RouterScore::kSigmoid, RouterScore::kSelectedSoftmax};
+  // Values of the GGUF format: the architecture's own, softmax, sigmoid, softmax over the selected
+  // experts.
+  const RouterScore scores[] = {routing.score, RouterScore::kSoftmax, RouterScore::kSigmoid,
+                                RouterScore::kSelectedSoftmax};
   CHIMERE_TRY(const int function, keys.integer_or("expert_gating_func", 0, 0, kMaxCount));
-  if (function >= static_cast<int>(std::size(kScores))) {
+  if (function >= static_cast<int>(std::size(scores))) {
     return unsupported(keys.name("expert_gating_func") + " is " + std::to_string(function) +
                        "; softmax (1), sigmoid (2) and softmax of the selected (3) can be run");
   }
-  routing.score = kScores[function];
-  if (keys.has("expert_weights_norm")) {
-    CHIMERE_TRY(routing.normalise, keys.file().get_bool(keys.name("expert_weights_norm")));
+  routing.score = scores[function];
+  for (const char* key : {"norm_top_k_prob", "expert_weights_norm"}) {  // Ollama's name, GGUF's
+    if (!keys.has(key)) continue;
+    CHIMERE_TRY(routing.normalise, keys.file().get_bool(keys.name(key)));
   }
   if (keys.has("expert_weights_scale")) {
     CHIMERE_TRY(const double scale, keys.file().get_float(keys.name("expert_weights_scale")));
@@ -58,7 +60,8 @@ Result<kernels::RoutingSpec> read_routing(const Keys& keys, int n_experts, int n
 
 }  // namespace
 
-Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared) {
+Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared,
+                                 const kernels::RoutingSpec& routing) {
   ExpertsSpec spec;
   spec.shared = shared;
   const bool has_shared = shared != SharedExpert::kNone;
@@ -82,12 +85,13 @@ Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert share
   if (has_shared && spec.n_ff_shared == 0) {
     return invalid_data("the file lacks " + keys.name("expert_shared_feed_forward_length"));
   }
-  CHIMERE_TRY(spec.routing, read_routing(keys, spec.n_experts, spec.n_used));
+  CHIMERE_TRY(spec.routing, read_routing(keys, spec.n_experts, spec.n_used, routing));
   return spec;
 }
 
-Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared) {
-  CHIMERE_TRY(ExpertsSpec spec, read_experts(keys, block, shared));
+Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared,
+                                      const kernels::RoutingSpec& routing) {
+  CHIMERE_TRY(ExpertsSpec spec, read_experts(keys, block, shared, routing));
   if (!keys.has("expert_feed_forward_length")) {
     CHIMERE_TRY(spec.n_ff, keys.integer_of_block("feed_forward_length", block, 1, kMaxWidth));
   }

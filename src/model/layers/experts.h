@@ -70,14 +70,16 @@ struct ExpertsSpec {
   void bind_biases(const SubLayerBinding& to, Experts& moe) const;
 };
 
-/// Reads "expert_*" for one block. Without keys of its own, the routing is a softmax whose selected
-/// weights are divided by their sum. Errors: those of Keys; kInvalidData (keys that contradict each
-/// other), kUnsupported (a routing that is not implemented).
-Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared);
+/// Reads "expert_*" for one block. `routing`: the architecture's, where the file has no keys of it.
+/// Errors: those of Keys; kInvalidData (keys that contradict each other), kUnsupported (a routing
+/// that is not implemented).
+Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared,
+                                 const kernels::RoutingSpec& routing = {});
 
 /// The same for architectures whose experts each have the width "feed_forward_length", unless
 /// "expert_feed_forward_length" says otherwise (Mixtral and what came after it).
-Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared);
+Result<ExpertsSpec> read_wide_experts(const Keys& keys, int block, SharedExpert shared,
+                                      const kernels::RoutingSpec& routing = {});
 
 }  // namespace chimere::model
 

@@ -44,6 +44,10 @@ class FusedByKeyHead {
 Result<DeltaNetSpec> read_delta_net(const Keys& keys, HeadOrder order) {
   kernels::GdnShape g;
   g.tiled_heads = order == HeadOrder::kTiled;
+  // Ollama's converters say which order they wrote.
+  if (keys.has("ssm.v_head_reordered")) {
+    CHIMERE_TRY(g.tiled_heads, keys.file().get_bool(keys.name("ssm.v_head_reordered")));
+  }
   CHIMERE_TRY(g.conv_kernel, keys.integer("ssm.conv_kernel", 2, kMaxConvKernel));
   CHIMERE_TRY(g.head_dim, keys.head_dim("ssm.state_size"));
   CHIMERE_TRY(g.n_k_heads, keys.integer("ssm.group_count", 1, kMaxHeads));

@@ -93,7 +93,8 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated, Wi
   if (window == Window::kOfFile) {
     CHIMERE_TRY(a.window, keys.integer_or("attention.sliding_window", 0, 0, kMaxWindow));
   }
-  a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  CHIMERE_TRY(a.scale, keys.multiplier_or("attention.scale",
+                                          1.0F / std::sqrt(static_cast<float>(a.head_dim))));
   if (a.n_heads % a.n_kv_heads != 0) {
     return invalid_data(keys.name("attention.head_count") + " (" + std::to_string(a.n_heads) +
                         ") must be a multiple of " + keys.name("attention.head_count_kv") + " (" +
@@ -116,7 +117,6 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated, Wi
 
 Result<AttentionSpec> read_llama_attention(const Keys& keys, int block) {
   CHIMERE_TRY(AttentionSpec spec, read_attention(keys, block, /*gated=*/false, Window::kOfFile));
-  CHIMERE_TRY(spec.shape.scale, keys.multiplier_or("attention.scale", spec.shape.scale));
   spec.qk_norm = false;
   spec.rope_pairs = RopePairs::kAdjacent;
   spec.bias = QkvBias::kOptional;

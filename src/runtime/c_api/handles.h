@@ -32,7 +32,6 @@ struct Model {
   std::unique_ptr<runtime::TextModel> text;
   std::optional<runtime::LoadedEmbedder> embedder;
   std::mutex embedding;  ///< Embedder takes one call at a time
-  bool has_chat_template = false;
 
   const runtime::LoadedModel& loaded() const { return text ? text->loaded() : embedder->loaded; }
 };

@@ -69,7 +69,6 @@ Status load_model(const chimere_runtime* runtime, const char* name, const chimer
   CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model(wanted, settings));
   CHIMERE_TRY(auto file, gguf::Reader::open(found.path));
   auto model = std::make_shared<Model>();
-  model->has_chat_template = file->get_string("tokenizer.chat_template").ok();
   CHIMERE_TRY(const std::string architecture, file->get_string("general.architecture"));
   const auto pooling = file->get_int(architecture + ".pooling_type");
   if (pooling.ok() && *pooling > 0) {
@@ -95,7 +94,7 @@ Status get_info(const chimere_model* model, chimere_model_info* info) {
   out.bos = loaded.tokenizer->bos();
   out.eos = loaded.tokenizer->eos();
   out.on_gpu = loaded.gpu != nullptr;
-  out.has_chat_template = m.has_chat_template;
+  out.has_chat_template = m.text && m.text->has_chat_template();
   return output_struct(out, info);
 }
 

@@ -24,7 +24,7 @@ void AnthropicEndpoint::messages(const CallPtr& call) {
   }
   const bool show_thinking = request.show_thinking;
   const std::string name = reply_name(model, request);
-  chat(call, std::move(request), [&](const std::vector<protocol::Warning>& /*warnings*/) {
+  chat(call, std::move(request), [=](const std::vector<protocol::Warning>& /*warnings*/) {
     return protocol::anthropic_writer(make_id("msg_"), name, show_thinking);
   });
 }

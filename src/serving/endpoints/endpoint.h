@@ -27,7 +27,8 @@ struct EndpointContext {
   Responder& responder;
   Metrics& metrics;
   const KeyUsage& usage;
-  WorkQueue& workers;  ///< for work that takes longer than a connection should wait
+  WorkQueue& workers;    ///< for work that takes longer than a connection should wait
+  WorkQueue& compilers;  ///< for requests with a constraint, which may take seconds to compile
   protocol::ChatOrchestrator* orchestrator;  ///< nullptr: all chats are plain
   WorkQueue* orchestrations;                 ///< runs orchestrated chats, which wait for models
   const std::atomic<bool>& draining;

@@ -77,16 +77,7 @@ std::optional<ApiError> GeneratingEndpoint::prepare(const Call& call,
                .template_kwargs = request.template_kwargs};
   // A model that must not call tools does not see them.
   if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) out.input.tools.clear();
-  protocol::ChatMessage& last = out.input.messages.back();
-  if (last.role == "assistant") {
-    out.input.continued = std::move(last);
-    out.input.messages.pop_back();
-    if (out.input.messages.empty()) {
-      return protocol::bad_field("A conversation of the assistant's message alone has no prompt.",
-                                 "messages");
-    }
-    // A message that has begun has its reasoning behind it.
-    if (out.input.continued->reasoning_content.empty()) out.input.reasoning = "none";
+  if (take_continued(model_of(call), out.input)) {
     (void)request.settings.set(settings::kReasoning, "none", "reasoning");
   }
   protocol::VolatileLines lines(context().volatile_rules, out.input.messages);
@@ -123,6 +114,7 @@ std::optional<ApiError> GeneratingEndpoint::add_choices(
   if (!made.ok()) return protocol::from_engram(made.error());
   engine::Request& request = *made;
   request.stop = fields.stop;
+  request.reasoning = start;
   request.min_tokens = static_cast<int32_t>(fields.min_tokens);
   if (auto error = choose_adapters(model, fields, request.adapters)) return error;
   request.use_cache = fields.use_cache;
@@ -150,12 +142,23 @@ std::optional<ApiError> GeneratingEndpoint::add_choices(
   return std::nullopt;
 }
 
+void GeneratingEndpoint::note(Call& call, const protocol::GenerationFields& fields,
+                              std::vector<protocol::Warning>& warnings) const {
+  for (const std::string& name : fields.notes.ignored) {
+    call.ignored += (call.ignored.empty() ? "" : ",") + name;
+  }
+  std::ranges::move(protocol::warnings_of(fields.notes), std::back_inserter(warnings));
+  if (!call.orchestrator.empty() || fields.model.empty()) return;
+  const std::string& id = model_of(call).id;
+  if (fields.model == id || registry().find(fields.model, ModelKind::kText)) return;
+  warnings.push_back({"model", "This server has no model '" + fields.model.substr(0, 200) + "'; '" +
+                                   id + "' answers."});
+}
+
 void GeneratingEndpoint::generate(const CallPtr& call, const protocol::GenerationFields& fields,
                                   GenerationSpec spec, std::vector<protocol::Warning> warnings,
                                   const MakeWriter& make_writer) {
-  for (const std::string& name : fields.unknown) {
-    warnings.push_back({name, "The field '" + name + "' is unknown here and was ignored."});
-  }
+  note(*call, fields, warnings);
   spec.stream = fields.stream;
   spec.form = call->form;
   for (auto& header : context().responder.extra_headers(*call)) {
@@ -177,14 +180,21 @@ void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol:
   const ServedModel& model = model_of(call);
   const text::ToolFormat& format = model.prompt_template->tool_format();
   // In gpt-oss's format all of a generation stands in channels.
-  if (tools.empty() && format.style != text::ToolFormat::Style::kHarmony) return;
+  const bool harmony = format.style == text::ToolFormat::Style::kHarmony;
+  if (tools.empty() && !harmony) return;
   spec.tools.emplace();
   spec.tools->format = format;
   for (const protocol::Tool& tool : tools) {
     spec.tools->definitions.push_back({tool.name, tool.description, tool.parameters});
   }
   const std::vector<int32_t> visible = control_tokens(model.tokenizer, format);
-  for (GenerationSpec::Choice& choice : spec.choices) choice.request.visible_tokens = visible;
+  for (GenerationSpec::Choice& choice : spec.choices) {
+    choice.request.visible_tokens = visible;
+    if (!harmony) continue;
+    // All but the last channel is reasoning or calls.
+    choice.request.reasoning = text::ReasoningSplitter::Start::kThinking;
+    choice.request.reasoning_end = text::kHarmonyAnswer;
+  }
 }
 
 std::optional<ApiError> GeneratingEndpoint::constrain(
@@ -261,6 +271,22 @@ void GeneratingEndpoint::chat(const CallPtr& call, protocol::ChatRequest request
   if (!call->orchestrator.empty()) {
     return orchestrate(call, std::move(request), make_writer, std::move(on_end));
   }
+  const bool compiles =
+      !request.tools.empty() || request.format.kind != protocol::OutputFormat::Kind::kText;
+  const auto wanted = std::make_shared<protocol::ChatRequest>(std::move(request));
+  run(call, compiles, [this, call, wanted, make_writer, on_end = std::move(on_end)] {
+    answer(call, std::move(*wanted), make_writer, on_end);
+  });
+}
+
+void GeneratingEndpoint::run(const CallPtr& call, bool compiles, std::function<void()> work) const {
+  if (!compiles) return work();
+  if (context().compilers.push(std::move(work))) return;
+  respond(call, ApiError{"overloaded", "Too many requests with constraints wait.", "", 1});
+}
+
+void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest request,
+                                const MakeWriter& make_writer, OnEnd on_end) {
   if (auto error = check_model(*call, request.model)) return respond(call, *error);
   const ServedModel& model = model_of(*call);
   Prepared prepared;
@@ -272,19 +298,24 @@ void GeneratingEndpoint::chat(const CallPtr& call, protocol::ChatRequest request
                            spec, warnings);
   if (error) return respond(call, *error);
   add_tools(*call, prepared.input.tools, spec);
-  error = constrain(*call, output_constraint(model, request, start),
-                    request.tools.empty() ? request.format.field : "tools", spec);
+  if (spec.tools) spec.tools->opened = prepared.prompt.opened;
+  // A constraint on messages in channels begins with the first header, which the prompt has then.
+  if (prepared.prompt.opened.empty()) {
+    error = constrain(*call, output_constraint(model, request, start),
+                      request.tools.empty() ? request.format.field : "tools", spec);
+  }
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const std::string before = prepared.input.continued ? prepared.input.continued->content : "";
+    const protocol::ChatMessage before = prepared.input.continued.value_or(protocol::ChatMessage{});
     prepared.input.continued.reset();
     const auto turn = std::make_shared<NextTurn>(model, std::move(prepared.input));
     spec.on_choice =
         [this, call, turn, before, adapters = spec.choices.front().request.adapters,
          scope = cache_scope(call->owner(), request.cache_key)](const protocol::Choice& answer) {
           const auto whole = std::make_shared<protocol::Choice>(answer);
-          whole->content.insert(0, before);
+          whole->content.insert(0, before.content);
+          whole->reasoning.insert(0, before.reasoning_content);
           (void)context().workers.push([this, call, turn, scope, adapters, whole] {
             warmup_next_turn(*call, *turn, scope, adapters, *whole);
           });
@@ -305,9 +336,7 @@ void GeneratingEndpoint::orchestrate(const CallPtr& call, protocol::ChatRequest 
                                              "n", "unsupported_value"));
   }
   std::vector<protocol::Warning> warnings;
-  for (const std::string& name : request.unknown) {
-    warnings.push_back({name, "The field '" + name + "' is unknown here and was ignored."});
-  }
+  note(*call, request, warnings);
   const auto job = std::make_shared<OrchestratedChat>(OrchestratedChat::Parts{
       call->stream, std::move(request), call->owner(), make_writer(warnings), call->form,
       context().responder.extra_headers(*call), std::move(on_end)});

@@ -37,6 +37,9 @@ class GeneratingEndpoint : public Endpoint {
   /// that count_tokens and a generation have the same number. Errors: `template_error`.
   std::optional<protocol::ApiError> prepare(const Call& call, protocol::ChatRequest& request,
                                             Prepared& out) const;
+  /// Runs `work` now or, if it compiles a constraint, on threads of their own, so that no other
+  /// request waits for it.
+  void run(const CallPtr& call, bool compiles, std::function<void()> work) const;
   /// Generates the next message of a conversation; answers the call.
   void chat(const CallPtr& call, protocol::ChatRequest request, const MakeWriter& make_writer,
             OnEnd on_end = {});
@@ -65,6 +68,12 @@ class GeneratingEndpoint : public Endpoint {
   static std::string reply_name(const ServedModel& model, const protocol::GenerationFields& fields);
 
  private:
+  /// chat() of a call that the model answers.
+  void answer(const CallPtr& call, protocol::ChatRequest request, const MakeWriter& make_writer,
+              OnEnd on_end);
+  /// Adds the warnings of the request, and names what it ignored for the log.
+  void note(Call& call, const protocol::GenerationFields& fields,
+            std::vector<protocol::Warning>& warnings) const;
   /// Makes the calls in the generations visible.
   void add_tools(const Call& call, const std::vector<protocol::Tool>& tools,
                  GenerationSpec& spec) const;

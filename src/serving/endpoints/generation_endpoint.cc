@@ -55,12 +55,18 @@ void GenerationEndpoint::chat_completion(const CallPtr& call) {
 }
 
 void GenerationEndpoint::completion(const CallPtr& call) {
-  protocol::CompletionRequest request;
-  const ServedModel& model = model_of(*call);
-  auto error =
-      protocol::parse_completion(call->request.body, model.defaults, context().limits, request);
-  if (!error) error = check_model(*call, request.model);
+  const auto request = std::make_shared<protocol::CompletionRequest>();
+  auto error = protocol::parse_completion(call->request.body, model_of(*call).defaults,
+                                          context().limits, *request);
+  if (!error) error = check_model(*call, request->model);
   if (error) return respond(call, *error);
+  run(call, request->format.kind != protocol::OutputFormat::Kind::kText,
+      [this, call, request] { complete(call, *request); });
+}
+
+void GenerationEndpoint::complete(const CallPtr& call, protocol::CompletionRequest& request) {
+  const ServedModel& model = model_of(*call);
+  std::optional<protocol::ApiError> error;
   GenerationSpec spec;
   std::vector<protocol::Warning> warnings;
   for (protocol::Prompt& prompt : request.prompts) {
@@ -73,6 +79,10 @@ void GenerationEndpoint::completion(const CallPtr& call) {
     error = add_choices(request, *call, "prompt", std::move(tokens),
                         text::ReasoningSplitter::Start::kContent, echo, spec, warnings);
     if (error) return respond(call, *error);
+  }
+  const bool nothing = !request.max_tokens.first.empty() && request.max_tokens.second == 0;
+  for (GenerationSpec::Choice& choice : spec.choices) {
+    choice.request.prompt_logprobs = request.echo && (request.logprobs >= 0 || nothing);
   }
   error = constrain(*call, format_constraint(request.format), request.format.field, spec);
   if (error) return respond(call, *error);

@@ -14,6 +14,7 @@ class GenerationEndpoint final : public GeneratingEndpoint {
  private:
   void chat_completion(const CallPtr& call);
   void completion(const CallPtr& call);
+  void complete(const CallPtr& call, protocol::CompletionRequest& request);
   MakeWriter writer(const Call& call, const protocol::GenerationFields& fields, bool chat) const;
 };
 

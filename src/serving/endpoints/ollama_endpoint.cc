@@ -48,10 +48,14 @@ void OllamaEndpoint::talk(const CallPtr& call, bool as_chat) {
     return respond(call, HttpResponse{200, protocol::ollama_loaded(model.id, as_chat, reason)});
   }
   const std::string name = reply_name(model, request);
-  const MakeWriter make_writer = [&](const std::vector<protocol::Warning>& /*warnings*/) {
+  const MakeWriter make_writer = [=](const std::vector<protocol::Warning>& /*warnings*/) {
     return protocol::ollama_writer(make_id("ollama-"), name, as_chat);
   };
-  if (request.raw) return continue_raw(call, request, make_writer);
+  if (request.raw) {
+    const bool compiles = request.format.kind != protocol::OutputFormat::Kind::kText;
+    return run(call, compiles,
+               [this, call, request, make_writer] { continue_raw(call, request, make_writer); });
+  }
   chat(call, std::move(request), make_writer);
 }
 
@@ -122,7 +126,7 @@ void OllamaEndpoint::show(const CallPtr& call) {
   }
   auto model = registry().find(request.model, ModelKind::kText);
   if (!model) model = registry().find(request.model, ModelKind::kEmbedding);
-  if (!model) return respond(call, *registry().check(request.model, ModelKind::kText));
+  if (!model) return respond(call, registry().missing(request.model, ModelKind::kText));
   respond(call, HttpResponse{200, protocol::ollama_show(describe(*model))});
 }
 

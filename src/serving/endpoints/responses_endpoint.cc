@@ -84,7 +84,7 @@ void ResponsesEndpoint::create(const CallPtr& call) {
   const std::string echo = request.echo;
   chat(
       call, std::move(request),
-      [&](const std::vector<protocol::Warning>& warnings) {
+      [=](const std::vector<protocol::Warning>& warnings) {
         protocol::ResponseHead whole = head;
         whole.warnings = warnings;
         std::shared_ptr<protocol::GenerationWriter> made =

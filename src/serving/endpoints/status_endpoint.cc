@@ -40,7 +40,7 @@ void StatusEndpoint::ready(const CallPtr& call) {
   if (const std::string in_path = name_in_path(*call); !in_path.empty()) name = in_path;
   if (!name) return respond(call, HttpResponse{200, R"({"status":"ready"})"});
   const auto model = registry().find(*name, ModelKind::kText);
-  if (!model) return respond(call, *registry().check(*name, ModelKind::kText));
+  if (!model) return respond(call, registry().missing(*name, ModelKind::kText));
   // 503 for load balancers: a request would wait until the model is loaded.
   const bool ready = model->state == ModelStatus::State::kReady;
   respond(call, HttpResponse{ready ? 200 : 503,
@@ -143,7 +143,7 @@ void StatusEndpoint::models(const CallPtr& call) {
   if (model && found == entries.end()) {
     found = std::ranges::find(entries, model->about.id, &protocol::ModelEntry::id);
   }
-  if (found == entries.end()) return respond(call, *registry().check(name, ModelKind::kText));
+  if (found == entries.end()) return respond(call, registry().missing(name, ModelKind::kText));
   respond(call, HttpResponse{200, anthropic ? protocol::anthropic_model(*found)
                                             : protocol::model_response(*found)});
 }
