@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaskBytes = size_t{64} << 20;
 /// States beyond this are an error of the request.
 constexpr size_t kStateBytes = size_t{512} << 20;
+/// Parts that follow one another, each of which may end at once, before the rest is walked.
+constexpr int kMostFollowing = 8;
 /// Machines inside of one another that are looked into.
 constexpr int kInnerDepth = 8;
 /// Subtrees of at least this many nodes are worth a call of first_bytes().
@@ -437,8 +439,11 @@ bool Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask&
 void Automaton::add_what_follows(Outer outer, const Leaf& leaf, Entry& entry) {
   if (leaf.direct && !leaf.overlaps) {
     const State after = outer.machine->after(outer.state, leaf.state);
-    if (after != kDead && after != outer.state) {
+    // What follows may end, too, and lead back to where it began.
+    if (after != kDead && following_ < kMostFollowing) {
+      ++following_;
       entry.after = this->entry({outer.machine, after});
+      --following_;
       return;
     }
   }

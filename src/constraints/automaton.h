@@ -165,6 +165,7 @@ class Automaton {
   bool too_large_ = false;     ///< the states have outgrown their memory
   uint32_t unchecked_ = 0;     ///< masks since the states were last counted
   std::vector<Level> levels_;  ///< of the walks in progress
+  int following_ = 0;          ///< entries in progress that are Entry::after of another
 };
 
 }  // namespace chimere::constraints

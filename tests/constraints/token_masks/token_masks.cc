@@ -199,6 +199,9 @@ void check(const RandomConstraint& constraint, const Vocabulary& vocabulary, std
   if (!compiled.ok()) return;  // no text, or a combination that is not supported
   ++counts.compiled;
   const auto machine = value_of(build_machine(constraint.spec, *vocabulary.trie));
+  WorkMeter unlimited;
+  unlimited.begin(UINT64_MAX);
+  machine->count_work(unlimited);
   for (int walk = 0; walk < 2; ++walk) {
     Walk(constraint, vocabulary, (*compiled)->matcher(), *machine, random, counts).run();
   }
