@@ -23,9 +23,7 @@ constexpr uint32_t kManyNodes = 32;
 /// States that read at least this many bytes are walked with their transitions in rows.
 constexpr size_t kManyBytes = 24;
 
-uint64_t shared_mask_key(uint64_t key, uint32_t node, bool overlaps) {
-  return combine(key, uint64_t{node} << 1 | (overlaps ? 1 : 0));
-}
+uint64_t shared_mask_key(uint64_t key, uint32_t node) { return combine(key, uint64_t{node}); }
 
 }  // namespace
 
@@ -260,7 +258,8 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(Outer outer) {
 
 Automaton::Entry Automaton::compute(Outer outer) {
   const std::optional<Leaf> leaf = leaf_of(outer);
-  if (!leaf || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
+  // Where what follows may have read a part of the leaf's text, one text does not stand for others.
+  if (!leaf || leaf->overlaps || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
     return compute_without_leaf(outer);
   }
   Entry entry;
@@ -269,13 +268,9 @@ Automaton::Entry Automaton::compute(Outer outer) {
     entry.everything = true;
     return entry;
   }
-  if (!entry.leaf->groups_known || (entry.leaf->accepts && leaf->overlaps)) {
-    return compute_without_leaf(outer);
-  }
+  if (!entry.leaf->groups_known) return compute_without_leaf(outer);
   if (leaf->uniform) {
-    if (!add_uniform_exits(outer, *leaf, *entry.leaf, {}, entry)) {
-      return compute_without_leaf(outer);
-    }
+    add_uniform_exits(outer, *leaf, *entry.leaf, {}, entry);
     if (entry.leaf->accepts) add_what_follows(outer, *leaf, entry);
   } else {
     add_every_exit(outer, entry);
@@ -302,7 +297,7 @@ Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
     return entry;
   }
   uint64_t key = outer.machine->shared_key(outer.state);
-  if (key != 0) key = shared_mask_key(key, 0, false);
+  if (key != 0) key = shared_mask_key(key, 0);
   entry.leaf = key != 0 ? trie_->leaf_masks().find(key) : nullptr;
   if (!entry.leaf) {
     entry.leaf = std::make_shared<const LeafMask>(
@@ -320,16 +315,15 @@ std::shared_ptr<const LeafMask> Automaton::leaf_mask(const Leaf& leaf, TriePosit
   Machine& machine = *leaf.machine;
   const State state = machine.mask_class(leaf.state, trie_->longest());
   uint64_t key = machine.shared_key(state);
-  const std::tuple own(&machine, state, position.node, leaf.overlaps);
+  const std::tuple own(&machine, state, position.node);
   if (key != 0) {
-    key = shared_mask_key(key, position.node, leaf.overlaps);
+    key = shared_mask_key(key, position.node);
     if (auto found = trie_->leaf_masks().find(key)) return found;
   } else if (const auto found = leaves_.find(own); found != leaves_.end()) {
     return found->second;
   }
-  auto made = std::make_shared<const LeafMask>(compute_leaf_mask(
-      machine, state, *trie_, position,
-      leaf.overlaps ? LeafExits::kGroupsAndContinuations : LeafExits::kGroups, meter_));
+  auto made = std::make_shared<const LeafMask>(
+      compute_leaf_mask(machine, state, *trie_, position, LeafExits::kGroups, meter_));
   if (meter_.exhausted()) return made;
   if (key != 0) {
     trie_->leaf_masks().insert(key, made, made->memory());
@@ -386,21 +380,8 @@ void Automaton::add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGro
   }
 }
 
-/// Whether the leaf accepts a beginning of the text, which is not empty, before its end.
-bool Automaton::accepts_before(const Leaf& leaf, std::string_view text) {
-  State state = leaf.state;
-  for (const char c : text.substr(0, text.size() - 1)) {
-    meter_.add(1);
-    state = leaf.machine->next(state, static_cast<uint8_t>(c));
-    if (state == kDead) return false;
-    if (leaf.machine->accepts(state)) return true;
-  }
-  return false;
-}
-
-/// The outer machine's state after the shortest text of the group that will do for all: it is no
-/// exception, and what follows the leaf has not read a part of it, as it may where they overlap.
-/// kDead: there is none.
+/// The outer machine's state after the shortest text of the group that is no exception, which will
+/// do for all. kDead: there is none.
 State Automaton::after_exits(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
                              TriePosition position) {
   const LeafMask::Exit* shortest = nullptr;
@@ -408,36 +389,29 @@ State Automaton::after_exits(Outer outer, const Leaf& leaf, const LeafMask::Exit
     if (shortest != nullptr && shortest->depth <= exit.depth) continue;
     const std::string_view text = path(exit, position);
     if (std::ranges::binary_search(leaf.exceptions, text)) continue;
-    if (leaf.overlaps && accepts_before(leaf, text)) continue;
     shortest = &exit;
   }
   return shortest == nullptr ? kDead : read_unlocked(outer, path(*shortest, position));
 }
 
-bool Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
+void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
                                   TriePosition position, Entry& entry) {
   for (const LeafMask::ExitGroup& group : mask.groups) {
-    const bool continued = leaf.overlaps && !group.continuations.tokens.empty();
-    if (group.tails.empty() && group.suffixes.tokens.empty() && !continued) continue;
+    if (group.tails.empty() && group.suffixes.tokens.empty()) continue;
     State after = kDead;
     if (leaf.direct) after = outer.machine->after(outer.state, group.state);
     if (after == kDead) after = after_exits(outer, leaf, group, position);
-    if (after == kDead && leaf.overlaps) return false;
     if (after == kDead) continue;
     add_tails(outer, leaf, group, after, position, entry);
-    if (group.suffixes.tokens.empty() && !continued) continue;
+    if (group.suffixes.tokens.empty()) continue;
     const ByteSet first = outer.machine->first_bytes(after);
-    if (!group.suffixes.tokens.empty()) {
-      walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
-    }
-    if (continued) walk(group.continuations, 0, {outer.machine, after}, first, entry.added);
+    walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
   }
-  return true;
 }
 
 /// What may follow the leaf, which accepts.
 void Automaton::add_what_follows(Outer outer, const Leaf& leaf, Entry& entry) {
-  if (leaf.direct && !leaf.overlaps) {
+  if (leaf.direct) {
     const State after = outer.machine->after(outer.state, leaf.state);
     // What follows may end, too, and lead back to where it began.
     if (after != kDead && following_ < kMostFollowing) {
@@ -546,7 +520,7 @@ bool Automaton::add_part(Outer outer, TriePosition position, Entry& entry) {
   }
   std::shared_ptr<const LeafMask> mask = leaf_mask(*leaf, position);
   if (!mask->groups_known) return false;
-  if (!add_uniform_exits(outer, *leaf, *mask, position, entry)) return false;
+  add_uniform_exits(outer, *leaf, *mask, position, entry);
   add_exceptions(outer, *leaf, position, entry);
   entry.parts.push_back(std::move(mask));
   return true;

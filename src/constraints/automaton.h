@@ -117,11 +117,10 @@ class Automaton {
   std::shared_ptr<const LeafMask> leaf_mask(const Leaf& leaf, TriePosition position);
   Entry compute_without_leaf(Outer outer);
   /// False if it cannot be told: the outer machine has to be walked.
-  bool add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask, TriePosition position,
+  void add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask, TriePosition position,
                          Entry& entry);
   State after_exits(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
                     TriePosition position);
-  bool accepts_before(const Leaf& leaf, std::string_view text);
   void add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group, State after,
                  TriePosition position, Entry& entry);
   void add_what_follows(Outer outer, const Leaf& leaf, Entry& entry);
@@ -159,7 +158,7 @@ class Automaton {
   std::unordered_map<Key, EntryPointer, KeyHash> entries_;
   std::unordered_map<Key, std::shared_ptr<const TailSet>, KeyHash> tails_;
   size_t entry_bytes_ = 0;  ///< of both
-  std::map<std::tuple<Machine*, State, uint32_t, bool>, std::shared_ptr<const LeafMask>> leaves_;
+  std::map<std::tuple<Machine*, State, uint32_t>, std::shared_ptr<const LeafMask>> leaves_;
   size_t leaf_bytes_ = 0;
   FlatMap<StateFacts> facts_;  ///< by state
   bool too_large_ = false;     ///< the states have outgrown their memory

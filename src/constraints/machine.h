@@ -56,7 +56,8 @@ class Machine {
     /// walked through every such text.
     bool uniform = false;
     /// Bytes that the inner machine can read after an accepting state may be read by what follows
-    /// it as well. Otherwise the inner machine alone reads them.
+    /// it as well: the outer machine is walked by itself. Otherwise the inner machine alone reads
+    /// them.
     bool overlaps = false;
     /// With `uniform`: after() has to be known, and what follows a text of the inner machine may
     /// depend on whether a whole string behind it is the same; tokens with one are read to the end.
@@ -75,8 +76,7 @@ class Machine {
 
   /// With Inner::uniform: a state that allows what this machine allows in `state` behind a text
   /// that is none of the exceptions and that leads the inner machine to `accepting`; kDead: not
-  /// known, or nothing. Without Inner::overlaps, the bytes that the inner machine reads from
-  /// `accepting` may be left out.
+  /// known, or nothing. The bytes that the inner machine reads from `accepting` do not count.
   virtual State after(State /*state*/, State /*accepting*/) { return kDead; }
 
   /// Classes of characters such that every text of up to `length` bytes of them can be read from
