@@ -97,17 +97,23 @@ State read(JsonSchemaMachine& machine, State state, std::string_view text) {
   return state;
 }
 
-/// The value as a careful program prints it where the machine is in `state`, which is moved behind
-/// it: whole numbers without fraction, and first the property after which the others can still
-/// follow.
+/// Makes whole numbers integers.
+void without_fractions(Json& value) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value.is_structured()) {
+    for (Json& item : value) without_fractions(item);
+  } else if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::trunc(number) == number && std::abs(number) <= kExact) {
+      value = static_cast<int64_t>(number);
+    }
+  }
+}
+
+/// The value in the order of the machine, which is in `state` and is moved behind it: first the
+/// property after which the others can still follow.
 Json in_order(JsonSchemaMachine& machine, State& state, const Json& value) {
   Json out = value;
-  if (value.is_number_float()) {
-    constexpr double kExact = 9007199254740992;  // 2^53
-    const double number = value.get<double>();
-    const bool whole = std::trunc(number) == number && std::abs(number) <= kExact;
-    if (whole) out = static_cast<int64_t>(number);
-  }
   if (!value.is_structured() || value.empty()) {
     state = read(machine, state, out.dump());
     return out;
@@ -214,9 +220,10 @@ void run_group(const Settings& settings, const std::string& name, const Json& sc
   bool good = true;
   for (const Instance& instance : instances) {
     ++totals.tested;
-    State start_state = (*machine)->start();
-    const Json data =
-        settings.requests ? in_order(**machine, start_state, instance.data) : instance.data;
+    Json data = instance.data;
+    State place = (*machine)->start();
+    if (settings.requests && instance.valid) without_fractions(data);
+    if (settings.requests) data = in_order(**machine, place, data);
     std::string spaced;
     write(data, spaced);
     const std::string compact = data.dump();
@@ -242,9 +249,9 @@ void run_group(const Settings& settings, const std::string& name, const Json& sc
       ++totals.agreed;
       continue;
     }
-    if (open && !accepted) start_state = open->start();
+    if (open && !accepted) place = open->start();
     if (open && !accepted &&
-        rejected_at(*open, in_order(*open, start_state, data).dump()) == std::string::npos) {
+        rejected_at(*open, in_order(*open, place, data).dump()) == std::string::npos) {
       ++totals.undeclared;
       continue;
     }
