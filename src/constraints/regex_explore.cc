@@ -1,7 +1,9 @@
 // Emptiness, lengths and enumeration of languages.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -341,22 +343,28 @@ Result<std::vector<std::string>> RegexArena::enumerate(Regex a, size_t limit) {
     bool open;
     Regex rest;
     uint64_t read;
-    bool operator>(const Item& other) const {
-      return std::tie(length, text, open) > std::tie(other.length, other.text, other.open);
+    bool operator<(const Item& other) const {
+      return std::tie(length, text, open) < std::tie(other.length, other.text, other.open);
     }
   };
-  std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
-  if (alive(a)) queue.push({impl_->shortest(a), "", true, a, 0});
+  // Each item leads to a text that no other one leads to: the best of them are enough.
+  std::set<Item> queue;
+  const auto push = [&](Item item) {
+    const bool full = queue.size() >= limit - out.size();
+    if (full && !(item < *queue.rbegin())) return false;
+    queue.insert(std::move(item));
+    if (full) queue.erase(std::prev(queue.end()));
+    return true;
+  };
+  if (alive(a) && limit > 0) push({impl_->shortest(a), "", true, a, 0});
   while (!queue.empty() && out.size() < limit) {
-    const Item item = queue.top();
-    queue.pop();
+    const Item item = std::move(queue.extract(queue.begin()).value());
     if (!item.open) {
       out.push_back(item.text);
       continue;
     }
-    if (accepts(item.rest)) queue.push({item.read, item.text, false, kNoText, item.read});
+    if (accepts(item.rest)) push({item.read, item.text, false, kNoText, item.read});
     const std::vector<Segment> all(segments(item.rest).begin(), segments(item.rest).end());
-    // Each character leads to at least one text: `limit` of the shortest ways are enough.
     std::vector<std::pair<uint64_t, size_t>> order;
     for (size_t i = 0; i < all.size(); ++i) {
       const uint64_t way = impl_->shortest(all[i].target);
@@ -365,11 +373,12 @@ Result<std::vector<std::string>> RegexArena::enumerate(Regex a, size_t limit) {
     std::ranges::sort(order);
     size_t pushed = 0;
     for (const auto& [way, i] : order) {
+      const uint64_t length = item.read + 1 + way;
       const uint32_t end = i + 1 < all.size() ? all[i + 1].first : kLastCodePoint + 1;
       for (uint32_t code = all[i].first; code < end && pushed < limit; ++code, ++pushed) {
         std::string text = item.text;
         text::append_utf8(text, code);
-        queue.push({item.read + 1 + way, std::move(text), true, all[i].target, item.read + 1});
+        if (!push({length, std::move(text), true, all[i].target, item.read + 1})) break;
       }
     }
   }
