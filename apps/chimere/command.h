@@ -169,10 +169,6 @@ void declare_help(Command& program, CommandLine& line);
 void declare_completion(Command& program, CommandLine& line);
 void declare_man(Command& program, CommandLine& line);
 
-/// Runs the chat, also for `chimere` and `chimere run` on a terminal. `state`: the file that keeps
-/// the conversation; empty: none.
-Status run_chat(const CommandLine& line, const std::string& state = "");
-
 }  // namespace chimere::app
 
 #endif  // CHIMERE_APPS_CHIMERE_COMMAND_H_

@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "base/system.h"
+#include "chat.h"
 #include "command.h"
-#include "suggestions.h"
+#include "foreign_flags.h"
+#include "given_command.h"
+#include "nearest_word.h"
+#include "runtime/model_path.h"
 
 namespace chimere::app {
 namespace {
@@ -47,15 +51,43 @@ const CLI::App& given_command(const CLI::App& program) {
   return *command;
 }
 
-/// Advice for the first flag of another program on the command line; empty: there is none.
-std::string advice_on_flags(const CLI::App& program, std::span<const std::string> arguments) {
-  const CLI::App& command = given_command(program);
-  const ForeignFlag* flag = find_foreign_flag(arguments, [&](const std::string& name) {
-    return command.get_option_no_throw(name) != nullptr;
+/// The command that the words name, also if the parser would not get as far.
+const CLI::App& named_command(const CLI::App& program, std::span<const std::string> words) {
+  const CLI::App* command = &program;
+  for (const std::string& word : words) {
+    const auto below =
+        command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (below.empty()) break;
+    command = below.front();
+  }
+  return *command;
+}
+
+/// The words without flags of other programs.
+OwnArguments own_arguments(const CLI::App& program, std::span<const std::string> words) {
+  const CLI::App& command = named_command(program, words);
+  if (command.get_allow_extras()) return {.words = {words.begin(), words.end()}};
+  return without_foreign_flags(words, [&](const std::string& name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return OwnFlag{option != nullptr, option != nullptr && option->get_expected_max() > 0};
   });
-  if (flag == nullptr) return "";
-  return std::string(flag->name) +
-         " is a flag of another program; here: " + std::string(flag->advice);
+}
+
+/// "did you mean --temp" for the first unknown flag, or for words that are a prompt.
+std::string meant(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App& command = given_command(program);
+  const auto flag =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("--"); });
+  if (flag == words.end()) return command.get_name() == "chat" ? prompt_suggestion(words) : "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const ForeignFlag& other : foreign_flags()) {
+    if (other.name.starts_with("--")) names.emplace_back(other.name);
+  }
+  const std::string near = nearest_word(flag->substr(0, flag->find('=')), names);
+  return near.empty() ? "" : "did you mean " + near;
 }
 
 /// The message for words that no command expects.
@@ -63,12 +95,16 @@ std::string unexpected(const CLI::App& program) {
   const std::vector<std::string> words = program.remaining(true);
   std::string message = "Unexpected arguments:";
   for (const std::string& word : words) message += " " + word;
-  const CLI::App& command = given_command(program);
-  const std::string& name = command.get_name();
-  const bool prompts = &command == &program || name == "chat";
-  std::string suggestion = prompts ? prompt_suggestion(words) : "";
-  if (&command == &program && suggestion.empty()) suggestion = command_suggestion(words);
+  const std::string suggestion = meant(program, words);
   return suggestion.empty() ? message : message + "; " + suggestion;
+}
+
+/// Whether `chimere NAME` runs a model of this name.
+bool is_model(const std::string& name) {
+  CommandLine trial;
+  if (!collect_settings(trial).ok()) return false;  // which is complained of later
+  const auto found = runtime::find_model(name, trial.settings);
+  return found.ok() && found->path.ends_with(".gguf");
 }
 
 /// "chimere engram query": the words that name the innermost command given.
@@ -186,27 +222,25 @@ int run_program(int argc, char** argv) {
   declare_man(program, line);
   declare_help(program, line);
   declare_version(program, line);
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+  }
+  const auto words = with_command(std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+                                  commands, is_model);
+  if (!words.ok()) return complain_of_usage(words.error().message);
+  const OwnArguments arguments = own_arguments(app, *words);
+  if (!arguments.refusal.empty()) return complain_of_usage(arguments.refusal);
   try {
-    app.parse(reversed_words(arguments));
+    app.parse(reversed_words(arguments.words));
   } catch (const CLI::ParseError& e) {
-    // Before --help, because "-hf" is parsed as -h followed by another flag.
-    const std::string advice = advice_on_flags(app, arguments);
-    if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain_of_usage(usage_error(app, e));
   }
-  // "-md FILE" is parsed as -m d and the word FILE, which some commands take.
-  const CLI::Option* words = given_command(app).get_option_no_throw("WORDS");
-  if (words != nullptr && words->count() > 0) {
-    const std::string advice = advice_on_flags(app, arguments);
-    if (!advice.empty()) return complain_of_usage(advice);
-  }
   const Status settings = collect_settings(line);
-  if (!settings.ok()) {
-    // "-ngl" is parsed as -n with the value "gl".
-    const std::string advice = advice_on_flags(app, arguments);
-    return advice.empty() ? complain(settings.error().message, kUsage) : complain_of_usage(advice);
+  if (!settings.ok()) return complain(settings.error().message, kUsage);
+  if (!line.settings.get(settings::kQuiet)) {
+    for (const std::string& notice : arguments.notices) std::cerr << notice << '\n';
   }
   if (!line.run) {
     if (!is_terminal(StandardStream::kInput) || !is_terminal(StandardStream::kOutput)) {

@@ -34,14 +34,18 @@ Status list(const CommandLine& line) {
   if (models.empty()) {
     std::cerr << "There is no model in " << folder
               << "; `chimere pull OWNER/NAME` downloads one.\n";
-    return {};
   }
+  const std::vector<std::string> shipped = runtime::shipped_models();
   size_t width = 4;
+  for (const std::string& name : shipped) width = std::max(width, name.size());
   for (const hub::LocalModel& m : models) width = std::max(width, m.name.size());
   for (const hub::LocalModel& m : models) {
     std::cout << fmt::format("{:{}}  {:>10}{}\n", m.name, width,
                              human_bytes(static_cast<double>(m.bytes)),
                              m.partial ? "  unfinished: pull it again, or rm it" : "");
+  }
+  for (const std::string& name : shipped) {
+    std::cout << fmt::format("{:{}}  comes with the program\n", name, width);
   }
   return {};
 }
