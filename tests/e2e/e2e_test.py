@@ -110,7 +110,7 @@ class Inspect(Case):
 
     def test_a_small_gpu_runs_without_the_mtp_head(self):
         def gpu(speculate, budget):
-            types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]
+            types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", f"{budget}B"]
             return self.answer("inspect", MODEL, *types)["gpu"]
 
         drafts = gpu("mtp", 4 << 30)

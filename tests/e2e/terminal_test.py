@@ -259,6 +259,23 @@ class Editing(Case):
         chat.send("/system\r")
         chat.shows("one\ntwo\nthree\n")
 
+    def test_words_of_other_programs(self):
+        chat = self.chat()
+        chat.ask("/set parameter temperature 0", "temp is 0 from now on")
+        chat.ask('/set system "Be brief."', "The system message is set")
+        chat.send('"""\r')
+        chat.line("...")
+        chat.send("one\r")
+        chat.wait(lambda screen: screen.line() == "..." and "... one" in screen.text(), "a second line")
+        chat.send('two"""\r')
+        chat.shows("tok/s")
+        chat.prompt()
+        chat.ask("/save block.json", "Saved in block.json")
+        chat.ask("/hlep", "did you mean /help?")
+        self.assertEqual([m["content"] for m in json.loads((HOME / "block.json").read_text())["messages"][:2]], ["Be brief.", "one\ntwo"])
+        chat.send("quit\r")
+        self.leaves(chat)
+
     def test_completion(self):
         (HOME / "notes.txt").write_text("the moth\n")
         (HOME / "folder").mkdir(exist_ok=True)

@@ -115,9 +115,9 @@ class OtherPrograms(Case):
 
     def test_synonyms_do_the_same(self):
         plain = ["run", "-m", MODEL, "-p", "x", "--seed", 3, "--json"]
-        expected = json.loads(self.output(*plain, "--temp", 0.5, "-n", 5, "--ctx", 512, "--cache-k", "q8_0"))["ids"]
-        for words in (["--temperature", 0.5, "--n-predict", 5, "--ctx-size", 512, "-ctk", "q8_0"],
-                      ["--temperature=0.5", "--n_predict=5", "--max-model-len", 512, "--cache_type_k", "q8_0"]):
+        expected = json.loads(self.output(*plain, "--temp", 0.5, "-n", 5, "--ctx", 512, "--cache-k", "f32"))["ids"]
+        for words in (["--temperature", 0.5, "--n-predict", 5, "--ctx-size", 512, "-ctk", "f32"],
+                      ["--temperature=0.5", "--n_predict=5", "--max-model-len", 512, "--cache_type_k", "f32"]):
             self.assertEqual(json.loads(self.output(*plain, *words))["ids"], expected)
         self.assertIn("--max-running", self.complaint(2, "run", "-m", MODEL, "-np", 4))
 
