@@ -92,7 +92,7 @@ Result<std::vector<Message>> from_json(const std::string& text, const std::strin
 Result<std::unique_ptr<ChatSession::Model>> ChatSession::load_model(const Settings& settings,
                                                                     bool notice) {
   CHIMERE_TRY(const runtime::ModelPath found,
-              runtime::find_model(settings.get(settings::kModel), settings));
+              find_model_or_suggest(settings.get(settings::kModel), settings));
   CHIMERE_TRY(auto file, notice ? open_model(settings) : gguf::Reader::open(found.path));
   CHIMERE_TRY(runtime::ModelFacts facts, runtime::model_facts(*file));
   CHIMERE_TRY(runtime::LoadedModel loaded,
@@ -237,7 +237,7 @@ Status ChatSession::switch_model(const std::string& name) {
   Settings changed = line_.settings;
   CHIMERE_CHECK_OK(changed.set(settings::kModel, name, "/model"));
   // Everything that can be checked is checked while the old model is still there.
-  CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model(name, changed));
+  CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, changed));
   CHIMERE_TRY(const auto file, gguf::Reader::open(found.path));
   CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(*file));
   if (facts.pooled) return invalid_argument(name + " computes vectors or scores, and no answers.");

@@ -90,11 +90,25 @@ std::string meant(const CLI::App& program, const std::vector<std::string>& words
   return near.empty() ? "" : "did you mean " + near;
 }
 
+/// "chimere engram query": the words that name the innermost command given.
+std::string path_of(const CLI::App& program) {
+  std::string path = program.get_name();
+  for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  return path;
+}
+
 /// The message for words that no command expects.
 std::string unexpected(const CLI::App& program) {
   const std::vector<std::string> words = program.remaining(true);
   std::string message = "Unexpected arguments:";
-  for (const std::string& word : words) message += " " + word;
+  if (!words.empty() && words.front().starts_with("--")) {
+    message = "`" + path_of(program) + "` has no flag " + words.front();
+  } else {
+    for (const std::string& word : words) message += " " + word;
+  }
   const std::string suggestion = meant(program, words);
   return suggestion.empty() ? message : message + "; " + suggestion;
 }
@@ -105,16 +119,6 @@ bool is_model(const std::string& name) {
   if (!collect_settings(trial).ok()) return false;  // which is complained of later
   const auto found = runtime::find_model(name, trial.settings);
   return found.ok() && found->path.ends_with(".gguf");
-}
-
-/// "chimere engram query": the words that name the innermost command given.
-std::string path_of(const CLI::App& program) {
-  std::string path = program.get_name();
-  for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
-    command = command->get_subcommands().front();
-    path += " " + command->get_name();
-  }
-  return path;
 }
 
 /// The message for a command that lacks a flag, an argument or a subcommand.
