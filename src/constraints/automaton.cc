@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaskBytes = size_t{64} << 20;
 /// States beyond this are an error of the request.
 constexpr size_t kStateBytes = size_t{512} << 20;
+/// Parts that follow one another, each of which may end at once, before the rest is walked.
+constexpr int kMostFollowing = 8;
 /// Machines inside of one another that are looked into.
 constexpr int kInnerDepth = 8;
 /// Subtrees of at least this many nodes are worth a call of first_bytes().
@@ -21,34 +23,39 @@ constexpr uint32_t kManyNodes = 32;
 /// States that read at least this many bytes are walked with their transitions in rows.
 constexpr size_t kManyBytes = 24;
 
-uint64_t shared_mask_key(uint64_t key, uint32_t node, bool overlaps) {
-  return combine(key, uint64_t{node} << 1 | (overlaps ? 1 : 0));
-}
+uint64_t shared_mask_key(uint64_t key, uint32_t node) { return combine(key, uint64_t{node}); }
 
 }  // namespace
 
 Automaton::Automaton(std::unique_ptr<Machine> machine, std::shared_ptr<const TokenTrie> trie)
-    : machine_(std::move(machine)), trie_(std::move(trie)) {}
+    : machine_(std::move(machine)), trie_(std::move(trie)) {
+  machine_->count_work(meter_);
+}
+
+Automaton::Call::Call(Automaton& automaton, WorkBudget& budget)
+    : automaton_(automaton), budget_(budget), lock_(automaton.mutex_) {
+  automaton_.meter_.begin(budget.next_call());
+}
 
 State Automaton::start() {
   const std::lock_guard lock(mutex_);
   return machine_->start();
 }
 
-State Automaton::read(State state, std::string_view bytes) {
-  const std::lock_guard lock(mutex_);
+State Automaton::read(State state, std::string_view bytes, WorkBudget& budget) {
+  const Call call(*this, budget);
   return read_unlocked({machine_.get(), state}, bytes);
 }
 
-State Automaton::read(State state, std::string_view bytes, StateFacts& facts) {
-  const std::lock_guard lock(mutex_);
+State Automaton::read(State state, std::string_view bytes, StateFacts& facts, WorkBudget& budget) {
+  const Call call(*this, budget);
   const State after = read_unlocked({machine_.get(), state}, bytes);
   if (after != kDead) facts = facts_unlocked(after);
   return after;
 }
 
-StateFacts Automaton::facts(State state) {
-  const std::lock_guard lock(mutex_);
+StateFacts Automaton::facts(State state, WorkBudget& budget) {
+  const Call call(*this, budget);
   return facts_unlocked(state);
 }
 
@@ -66,7 +73,7 @@ StateFacts Automaton::facts_unlocked(State state) {
     facts.forced = !forced_unlocked(state, 1, false).empty();
     facts.expected = facts.forced || !forced_unlocked(state, 1, true).empty();
   }
-  facts_.insert(state, facts);
+  if (!meter_.exhausted()) facts_.insert(state, facts);
   return facts;
 }
 
@@ -78,8 +85,8 @@ State Automaton::read_unlocked(Outer outer, std::string_view bytes) {
   return outer.state;
 }
 
-std::string Automaton::forced(State state, size_t limit, bool habitual) {
-  const std::lock_guard lock(mutex_);
+std::string Automaton::forced(State state, size_t limit, bool habitual, WorkBudget& budget) {
+  const Call call(*this, budget);
   return forced_unlocked(state, limit, habitual);
 }
 
@@ -150,28 +157,31 @@ void Automaton::apply(const Entry& entry, bool fresh, std::span<uint32_t> mask) 
   if (entry.after) apply(*entry.after, false, mask);
 }
 
-Status Automaton::mask(State state, std::span<uint32_t> mask) {
-  const std::lock_guard lock(mutex_);
-  const auto set_end = [&] {
-    for (const int32_t token : trie_->end_tokens()) set_token(mask, token);
-  };
+void Automaton::mask_of_end(std::span<uint32_t> mask) const {
+  std::ranges::fill(mask, 0);
+  for (const int32_t token : trie_->end_tokens()) set_token(mask, token);
+}
+
+Status Automaton::mask(State state, std::span<uint32_t> mask, WorkBudget& budget) {
   if (state == kDead) {
-    std::ranges::fill(mask, 0);
-    set_end();
+    mask_of_end(mask);
     return {};
   }
+  const Call call(*this, budget);
   constexpr uint32_t kMasksBetweenCounts = 64;
   CHIMERE_CHECK_OK(status_unlocked(++unchecked_ >= kMasksBetweenCounts));
   const size_t entries = entries_.size();
   const EntryPointer entry = this->entry({machine_.get(), state});
   CHIMERE_CHECK_OK(status_unlocked(entries_.size() != entries));
   apply(*entry, true, mask);
-  if (machine_->accepts(state)) set_end();
+  if (machine_->accepts(state)) {
+    for (const int32_t token : trie_->end_tokens()) set_token(mask, token);
+  }
   return {};
 }
 
-bool Automaton::unconstrained(State state) {
-  const std::lock_guard lock(mutex_);
+bool Automaton::unconstrained(State state, WorkBudget& budget) {
+  const Call call(*this, budget);
   return state != kDead && status_unlocked(false).ok() &&
          entry({machine_.get(), state})->everything;
 }
@@ -222,6 +232,7 @@ Automaton::EntryPointer Automaton::entry(Outer outer) {
   }
   drop_if_large();
   auto made = std::make_shared<const Entry>(compute(outer));
+  if (meter_.exhausted()) return made;
   entry_bytes_ += made->memory();
   entries_.emplace(key, made);
   return made;
@@ -247,7 +258,8 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(Outer outer) {
 
 Automaton::Entry Automaton::compute(Outer outer) {
   const std::optional<Leaf> leaf = leaf_of(outer);
-  if (!leaf || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
+  // Where what follows may have read a part of the leaf's text, one text does not stand for others.
+  if (!leaf || leaf->overlaps || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
     return compute_without_leaf(outer);
   }
   Entry entry;
@@ -256,9 +268,7 @@ Automaton::Entry Automaton::compute(Outer outer) {
     entry.everything = true;
     return entry;
   }
-  if (!entry.leaf->groups_known || (entry.leaf->accepts && leaf->overlaps)) {
-    return compute_without_leaf(outer);
-  }
+  if (!entry.leaf->groups_known) return compute_without_leaf(outer);
   if (leaf->uniform) {
     add_uniform_exits(outer, *leaf, *entry.leaf, {}, entry);
     if (entry.leaf->accepts) add_what_follows(outer, *leaf, entry);
@@ -287,11 +297,13 @@ Automaton::Entry Automaton::compute_without_leaf(Outer outer) {
     return entry;
   }
   uint64_t key = outer.machine->shared_key(outer.state);
-  if (key != 0) key = shared_mask_key(key, 0, false);
+  if (key != 0) key = shared_mask_key(key, 0);
   entry.leaf = key != 0 ? trie_->leaf_masks().find(key) : nullptr;
   if (!entry.leaf) {
-    entry.leaf = std::make_shared<const LeafMask>(compute_leaf_mask(
-        *outer.machine, outer.state, *trie_, {}, key != 0 ? LeafExits::kGroups : LeafExits::kNone));
+    entry.leaf = std::make_shared<const LeafMask>(
+        compute_leaf_mask(*outer.machine, outer.state, *trie_, {},
+                          key != 0 ? LeafExits::kGroups : LeafExits::kNone, meter_));
+    if (meter_.exhausted()) return entry;
     if (key != 0) trie_->leaf_masks().insert(key, entry.leaf, entry.leaf->memory());
     entry_bytes_ += entry.leaf->memory();
   }
@@ -303,16 +315,16 @@ std::shared_ptr<const LeafMask> Automaton::leaf_mask(const Leaf& leaf, TriePosit
   Machine& machine = *leaf.machine;
   const State state = machine.mask_class(leaf.state, trie_->longest());
   uint64_t key = machine.shared_key(state);
-  const std::tuple own(&machine, state, position.node, leaf.overlaps);
+  const std::tuple own(&machine, state, position.node);
   if (key != 0) {
-    key = shared_mask_key(key, position.node, leaf.overlaps);
+    key = shared_mask_key(key, position.node);
     if (auto found = trie_->leaf_masks().find(key)) return found;
   } else if (const auto found = leaves_.find(own); found != leaves_.end()) {
     return found->second;
   }
   auto made = std::make_shared<const LeafMask>(
-      compute_leaf_mask(machine, state, *trie_, position,
-                        leaf.overlaps ? LeafExits::kGroupsAndContinuations : LeafExits::kGroups));
+      compute_leaf_mask(machine, state, *trie_, position, LeafExits::kGroups, meter_));
+  if (meter_.exhausted()) return made;
   if (key != 0) {
     trie_->leaf_masks().insert(key, made, made->memory());
     return made;
@@ -339,6 +351,7 @@ std::shared_ptr<const TailSet> Automaton::tails(Outer outer) {
   const ByteSet first = outer.machine->first_bytes(outer.state);
   walk(trie_->quotes().tails, 0, outer, first, numbers);
   auto made = std::make_shared<TailSet>(trie_->quotes().words());
+  if (meter_.exhausted()) return made;
   for (const int32_t number : numbers) {
     const auto bit = static_cast<uint32_t>(number);
     (*made)[bit / 64] |= uint64_t{1} << (bit % 64);
@@ -367,43 +380,44 @@ void Automaton::add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGro
   }
 }
 
+/// The outer machine's state after the shortest text of the group that is no exception, which will
+/// do for all. kDead: there is none.
+State Automaton::after_exits(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
+                             TriePosition position) {
+  const LeafMask::Exit* shortest = nullptr;
+  for (const LeafMask::Exit& exit : group.exits) {
+    if (shortest != nullptr && shortest->depth <= exit.depth) continue;
+    const std::string_view text = path(exit, position);
+    if (std::ranges::binary_search(leaf.exceptions, text)) continue;
+    shortest = &exit;
+  }
+  return shortest == nullptr ? kDead : read_unlocked(outer, path(*shortest, position));
+}
+
 void Automaton::add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask,
                                   TriePosition position, Entry& entry) {
   for (const LeafMask::ExitGroup& group : mask.groups) {
-    const bool continued = leaf.overlaps && !group.continuations.tokens.empty();
-    if (group.tails.empty() && group.suffixes.tokens.empty() && !continued) continue;
+    if (group.tails.empty() && group.suffixes.tokens.empty()) continue;
     State after = kDead;
-    if (leaf.direct && !leaf.overlaps) after = outer.machine->after(outer.state, group.state);
-    if (after == kDead) {
-      // The shortest text will do.
-      const LeafMask::Exit* shortest = nullptr;
-      for (const LeafMask::Exit& exit : group.exits) {
-        if (shortest != nullptr && shortest->depth <= exit.depth) continue;
-        if (!leaf.exceptions.empty() &&
-            std::ranges::binary_search(leaf.exceptions, path(exit, position))) {
-          continue;
-        }
-        shortest = &exit;
-      }
-      if (shortest != nullptr) after = read_unlocked(outer, path(*shortest, position));
-    }
+    if (leaf.direct) after = outer.machine->after(outer.state, group.state);
+    if (after == kDead) after = after_exits(outer, leaf, group, position);
     if (after == kDead) continue;
     add_tails(outer, leaf, group, after, position, entry);
-    if (group.suffixes.tokens.empty() && !continued) continue;
+    if (group.suffixes.tokens.empty()) continue;
     const ByteSet first = outer.machine->first_bytes(after);
-    if (!group.suffixes.tokens.empty()) {
-      walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
-    }
-    if (continued) walk(group.continuations, 0, {outer.machine, after}, first, entry.added);
+    walk(group.suffixes, 0, {outer.machine, after}, first, entry.added);
   }
 }
 
 /// What may follow the leaf, which accepts.
 void Automaton::add_what_follows(Outer outer, const Leaf& leaf, Entry& entry) {
-  if (leaf.direct && !leaf.overlaps) {
+  if (leaf.direct) {
     const State after = outer.machine->after(outer.state, leaf.state);
-    if (after != kDead) {
+    // What follows may end, too, and lead back to where it began.
+    if (after != kDead && following_ < kMostFollowing) {
+      ++following_;
       entry.after = this->entry({outer.machine, after});
+      --following_;
       return;
     }
   }
@@ -459,8 +473,8 @@ void Automaton::add_exceptions(Outer outer, const Leaf& leaf, TriePosition posit
   }
 }
 
-size_t Automaton::settled(State state, std::string_view bytes) {
-  const std::lock_guard lock(mutex_);
+size_t Automaton::settled(State state, std::string_view bytes, WorkBudget& budget) {
+  const Call call(*this, budget);
   const ByteTrie& trie = trie_->trie();
   const State behind = read_unlocked({machine_.get(), state}, bytes);
   const size_t longest = std::min(bytes.size(), static_cast<size_t>(trie_->longest()));
@@ -517,7 +531,9 @@ void Automaton::walk(const ByteTrie& trie, uint32_t node, Outer outer, const Byt
   const uint32_t end = trie.nodes[node].end;
   const size_t base = levels_.size();
   levels_.push_back({end, outer.state, false, first});
+  NodeCount visited(meter_);
   for (uint32_t i = node + 1; i < end;) {
+    if (!visited.add()) break;
     while (i >= levels_.back().end) levels_.pop_back();
     const ByteTrie::Node& at = trie.nodes[i];
     State to = kDead;

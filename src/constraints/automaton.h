@@ -21,10 +21,13 @@
 #include "constraints/leaf_mask.h"
 #include "constraints/machine.h"
 #include "constraints/token_trie.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
-/// A machine's states as a Matcher uses them. Thread-safe: every call holds a lock.
+/// A machine's states as a Matcher uses them. Thread-safe: every call holds a lock. What a call
+/// computes is counted in the budget of its generation; where that is exhausted
+/// (WorkBudget::status()), the call's result is not valid, and nothing of it is kept.
 class Automaton {
  public:
   Automaton(std::unique_ptr<Machine> machine, std::shared_ptr<const TokenTrie> trie);
@@ -32,24 +35,26 @@ class Automaton {
   const TokenTrie& trie() const { return *trie_; }
   State start();
   /// The state after `bytes`, and its facts unless it is kDead: no text continues so.
-  State read(State state, std::string_view bytes, StateFacts& facts);
-  State read(State state, std::string_view bytes);
+  State read(State state, std::string_view bytes, StateFacts& facts, WorkBudget& budget);
+  State read(State state, std::string_view bytes, WorkBudget& budget);
   /// Of a state that is not kDead.
-  StateFacts facts(State state);
+  StateFacts facts(State state, WorkBudget& budget);
   /// Bytes that follow in every text, at most `limit`. With `habitual`, where only white space
   /// or an escape leaves a choice: a space after a colon or comma if one may stand there, otherwise
   /// none; no escape.
   /// Ends before the symbol of a control token, or is the symbol.
-  std::string forced(State state, size_t limit, bool habitual);
+  std::string forced(State state, size_t limit, bool habitual, WorkBudget& budget);
   /// Length of the beginning of `bytes`, which follow the state, that no token reaches into that
   /// ends behind them.
-  size_t settled(State state, std::string_view bytes);
+  size_t settled(State state, std::string_view bytes, WorkBudget& budget);
   /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
-  Status mask(State state, std::span<uint32_t> mask);
+  Status mask(State state, std::span<uint32_t> mask, WorkBudget& budget);
+  /// The mask of kDead: the tokens that end a generation.
+  void mask_of_end(std::span<uint32_t> mask) const;
   /// Whether every token that does not end a generation is allowed.
-  bool unconstrained(State state);
-  /// kOutOfMemory if the states have outgrown their memory; kUnsupported if a state took too much
-  /// work. No new states may be made then.
+  bool unconstrained(State state, WorkBudget& budget);
+  /// kOutOfMemory if the states have outgrown their memory; kUnsupported if a state of a JSON
+  /// Schema could not be decided. No new states may be made then.
   Status status();
   size_t memory();
 
@@ -77,6 +82,19 @@ class Automaton {
     bool compares = false;  ///< Machine::Inner::compares
     std::vector<std::string> exceptions;
   };
+  /// A call of a public function: holds the lock and counts the work.
+  class Call {
+   public:
+    Call(Automaton& automaton, WorkBudget& budget);
+    ~Call() { budget_.spend(automaton_.meter_); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    Automaton& automaton_;
+    WorkBudget& budget_;
+    std::lock_guard<Mutex> lock_;
+  };
   /// A state of one of the machines inside.
   struct Outer {
     Machine* machine = nullptr;
@@ -98,8 +116,11 @@ class Automaton {
   static std::optional<Leaf> leaf_of(Outer outer);
   std::shared_ptr<const LeafMask> leaf_mask(const Leaf& leaf, TriePosition position);
   Entry compute_without_leaf(Outer outer);
+  /// False if it cannot be told: the outer machine has to be walked.
   void add_uniform_exits(Outer outer, const Leaf& leaf, const LeafMask& mask, TriePosition position,
                          Entry& entry);
+  State after_exits(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group,
+                    TriePosition position);
   void add_tails(Outer outer, const Leaf& leaf, const LeafMask::ExitGroup& group, State after,
                  TriePosition position, Entry& entry);
   void add_what_follows(Outer outer, const Leaf& leaf, Entry& entry);
@@ -131,17 +152,19 @@ class Automaton {
   };
 
   mutable Mutex mutex_;
+  WorkMeter meter_;  ///< of the call in progress
   std::unique_ptr<Machine> machine_;
   std::shared_ptr<const TokenTrie> trie_;
   std::unordered_map<Key, EntryPointer, KeyHash> entries_;
   std::unordered_map<Key, std::shared_ptr<const TailSet>, KeyHash> tails_;
   size_t entry_bytes_ = 0;  ///< of both
-  std::map<std::tuple<Machine*, State, uint32_t, bool>, std::shared_ptr<const LeafMask>> leaves_;
+  std::map<std::tuple<Machine*, State, uint32_t>, std::shared_ptr<const LeafMask>> leaves_;
   size_t leaf_bytes_ = 0;
   FlatMap<StateFacts> facts_;  ///< by state
   bool too_large_ = false;     ///< the states have outgrown their memory
   uint32_t unchecked_ = 0;     ///< masks since the states were last counted
   std::vector<Level> levels_;  ///< of the walks in progress
+  int following_ = 0;          ///< entries in progress that are Entry::after of another
 };
 
 }  // namespace chimere::constraints

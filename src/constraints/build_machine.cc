@@ -94,7 +94,9 @@ MachineResult machine_of_node(const Grammar::Node& node) {
 
 MachineResult grammar_machine(const Grammar& grammar) {
   CHIMERE_TRY(Productions productions, make_productions(grammar, machine_of_node));
-  return std::unique_ptr<Machine>(std::make_unique<EarleyMachine>(std::move(productions)));
+  auto machine = std::make_unique<EarleyMachine>(std::move(productions));
+  CHIMERE_CHECK_OK(machine->status());
+  return std::unique_ptr<Machine>(std::move(machine));
 }
 
 struct ContentBuilder {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "constraints/grammar.h"
 #include "constraints/token_trie.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
@@ -124,7 +125,8 @@ class Matcher {
   void rollback(int32_t tokens);
   /// Whether the text so far is complete: the generation may end.
   bool complete();
-  /// Whether nothing but the end of the generation is allowed (or a token has ended it).
+  /// Whether nothing but the end of the generation is allowed (or a token has ended it). False
+  /// after an error of status(), which the generation must end with.
   bool finished();
   /// Bytes that every continuation begins with, at most `limit`; without the symbols of control
   /// tokens. Empty if complete().
@@ -140,9 +142,9 @@ class Matcher {
   void reserve(size_t tokens) { states_.reserve(tokens + 1); }
   /// Number of tokens accepted and not taken back.
   int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
-  /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if one
-  /// took too much work: the request must end with this error. Set by mask() and accept(); from
-  /// then on nothing but the end of the generation is allowed.
+  /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if this
+  /// generation took too much work (constraints/work.h): the request must end with this error. From
+  /// then on nothing but the end of the generation is allowed. Other generations go on.
   Status status() const { return status_; }
 
  private:
@@ -152,8 +154,11 @@ class Matcher {
   /// Of the state, which is not kDead.
   const StateFacts& facts();
   void fail(Status status);
+  /// After a call of the automaton. False if it took too much work: its result is not valid.
+  bool within_budget();
 
   std::shared_ptr<Automaton> automaton_;
+  WorkBudget budget_;
   std::vector<State> states_;  ///< after each token; kDead: the generation has ended
   std::vector<uint32_t> mask_;
   State mask_state_ = kDead;  ///< that mask_ belongs to

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,23 +18,26 @@
 
 namespace chimere::constraints {
 
-/// The constraints of one vocabulary that were used last, bounded in bytes and number. Thread-safe.
+/// The constraints of one vocabulary that were used last, and the specifications that were refused
+/// last, bounded in bytes and number. Thread-safe.
 class ConstraintCache {
  public:
   static constexpr size_t kMaxConstraints = 256;
+  static constexpr size_t kMaxRefusals = 256;
 
   /// `max_bytes`: of all constraints that the cache keeps, with their states and masks.
   ConstraintCache(std::shared_ptr<const TokenTrie> trie, size_t max_bytes);
 
   /// The compiled form of `spec`, of an earlier call or new. Errors: those of
-  /// Constraint::compile(); they are not cached.
+  /// Constraint::compile(), of an earlier call or new: what was refused once is refused at once.
   Result<std::shared_ptr<Constraint>> get(const ConstraintSpec& spec);
   const std::shared_ptr<const TokenTrie>& trie() const { return trie_; }
-  size_t size() const;
+  size_t size() const;  ///< with the refusals
 
  private:
-  using Entry = std::pair<std::string, std::shared_ptr<Constraint>>;
-  std::shared_ptr<Constraint> find(std::string_view key);
+  using Compiled = Result<std::shared_ptr<Constraint>>;
+  using Entry = std::pair<std::string, Compiled>;
+  std::optional<Compiled> find(std::string_view key);
   void evict();
 
   std::shared_ptr<const TokenTrie> trie_;

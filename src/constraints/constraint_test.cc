@@ -171,6 +171,70 @@ TEST(Constraint, MasksAllowWhatCanBeRead) {
   }
 }
 
+// A text of the expression that leads to the same state as a shorter one may have been read by what
+// follows in part: not every token that goes on from one goes on from the other.
+TEST(Constraint, MasksWhereATerminalOverlapsWhatFollows) {
+  const TestTokenizer tokenizer({"ab1", "cd1", "ab", "cd", "cdb1", "abb1", "1"});
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{
+      "root ::= (\"a\" | \"ab\" | \"cd\") tail\n"
+      "tail ::= \"b1\" | \"(\" tail \")\""};
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  Matcher matcher = (*constraint)->matcher();
+  EXPECT_EQ(matcher.mask()[0], 0b111101U);
+}
+
+/// Ambiguous in a way that no repetition describes: n letters have a number of readings that is
+/// exponential in n, and reading one more takes about n^2 steps.
+constexpr const char* kAmbiguous = "root ::= s\ns ::= t t | \"a\"\nt ::= s s | s | \"a\"";
+
+TEST(Constraint, ExhaustsTheBudgetOfOneGeneration) {
+  const TestTokenizer tokenizer({"a", std::string(3000, 'a')});
+  constexpr int32_t kLong = 1;
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{kAmbiguous};
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  Matcher before = (*constraint)->matcher();
+  Matcher exhausted = (*constraint)->matcher();
+  EXPECT_FALSE(exhausted.accept(kLong));
+  ASSERT_FALSE(exhausted.status().ok());
+  EXPECT_EQ(exhausted.status().error().code, Error::Code::kUnsupported);
+  EXPECT_EQ(exhausted.mask()[0], 1U << static_cast<uint32_t>(tokenizer.eos()));
+  EXPECT_FALSE(exhausted.finished());  // ends with the error, not as if it were complete
+  EXPECT_FALSE(exhausted.accept(0));
+  Matcher after = (*constraint)->matcher();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(before.accept(0));
+    ASSERT_TRUE(after.accept(0));
+  }
+  EXPECT_TRUE(after.complete());
+  EXPECT_TRUE(before.status().ok());
+  EXPECT_TRUE(after.status().ok());
+}
+
+TEST(Constraint, KeepsNoMaskThatIsHalfComputed) {
+  const TestTokenizer tokenizer({"a", std::string(160, 'a'), "b"});
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{kAmbiguous};
+  auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  // States that are computed stay, so that one of the next masks is complete.
+  int attempts = 0;
+  for (;; ++attempts) {
+    Matcher matcher = (*constraint)->matcher();
+    const uint32_t mask = matcher.mask()[0];
+    if (matcher.status().ok()) {
+      EXPECT_EQ(mask, 0b11U);
+      break;
+    }
+    EXPECT_EQ(mask, 1U << static_cast<uint32_t>(tokenizer.eos()));
+    ASSERT_LT(attempts, 100);
+  }
+  EXPECT_GT(attempts, 0);
+}
+
 TEST(Constraint, RollsBackAndForks) {
   const TestTokenizer tokenizer({"a", "b", "ab", "c"});
   const auto trie = TokenTrie::create(tokenizer);
@@ -333,6 +397,29 @@ TEST(ConstraintCache, KeepsTheLastUsed) {
   ASSERT_TRUE(small.get(choice("a")).ok());
   ASSERT_TRUE(small.get(choice("b")).ok());
   EXPECT_EQ(small.size(), 1);
+}
+
+TEST(ConstraintCache, RemembersRefusals) {
+  const TestTokenizer tokenizer({"a", "b"});
+  ConstraintCache cache(TokenTrie::create(tokenizer), size_t{1} << 30);
+  const ConstraintSpec good{ChoicesSpec{{"a"}}, {}};
+  const auto kept = cache.get(good);
+  ASSERT_TRUE(kept.ok());
+  const auto refused = [](size_t i) {
+    return ConstraintSpec{GbnfSpec{"root ::= missing" + std::to_string(i)}, {}};
+  };
+  const auto first = cache.get(refused(0));
+  ASSERT_FALSE(first.ok());
+  EXPECT_EQ(cache.size(), 2);
+  const auto again = cache.get(refused(0));
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().message, first.error().message);
+  EXPECT_EQ(cache.size(), 2);
+  for (size_t i = 1; i < 2 * ConstraintCache::kMaxRefusals; ++i) {
+    EXPECT_FALSE(cache.get(refused(i)).ok());
+  }
+  EXPECT_EQ(cache.size(), 1 + ConstraintCache::kMaxRefusals);
+  EXPECT_EQ(*cache.get(good), *kept);
 }
 
 TEST(ForcedTokens, AreDividedAsTheTokenizerDoes) {

@@ -85,6 +85,7 @@ EarleyMachine::EarleyMachine(Productions productions)
   enter(productions_.rules[0].starts[0], kSelf);
   accepts_ = productions_.rules[0].nullable;
   start_ = finish_set();
+  has_start_ = !meter_->exhausted();
 }
 
 std::span<const EarleyMachine::Item> EarleyMachine::scans(State state) const {
@@ -116,6 +117,7 @@ void EarleyMachine::begin_set() {
 }
 
 void EarleyMachine::add(const Item& item) {
+  meter_->add(1);
   const auto same = [&](uint32_t i) { return made_[i] == item; };
   const uint64_t hash =
       combine(pair_key(item.position, item.count), pair_key(item.inside, item.origin));
@@ -153,6 +155,7 @@ void EarleyMachine::advance(Item item, State from) {
 EarleyMachine::Completion EarleyMachine::last_completion(Completion completion) {
   std::vector<uint64_t> passed;
   for (;;) {
+    meter_->add(1);
     const uint64_t key = pair_key(completion.origin, completion.rule);
     if (const Completion* known = shortcuts_.find(key)) {
       completion = *known;
@@ -186,6 +189,7 @@ State EarleyMachine::finish_set() {
   size_t completed = 0;
   size_t processed = 0;
   while (completed < completions_.size() || processed < made_.size()) {
+    if (meter_->exhausted()) return give_up();
     if (completed < completions_.size()) {
       const Completion done = completions_[completed++];
       if (done.rule == 0) {
@@ -195,10 +199,9 @@ State EarleyMachine::finish_set() {
       const std::span<const Item> waiting = waits_for(done.origin, done.rule);
       const size_t first = static_cast<size_t>(waiting.data() - items_.data());
       const size_t count = waiting.size();
-      work_ += count;
+      meter_->add(count);
       // By index: advance() may add the items of a context.
       for (size_t i = first; i < first + count; ++i) advance(items_[i], done.origin);
-      if (work_ > kMaxWork || made_.size() > kMaxItems) return give_up();
       continue;
     }
     const Item item = made_[processed++];
@@ -208,7 +211,7 @@ State EarleyMachine::finish_set() {
     predicted_rules_.push_back(at.index);
     for (const uint32_t start : productions_.rules[at.index].starts) enter(start, kSelf);
   }
-  if (made_.size() > kMaxItems) return give_up();
+  if (meter_->exhausted()) return give_up();
   if (made_.empty() && !accepts_) return kDead;
   return intern(made_, accepts_);
 }
@@ -251,6 +254,7 @@ State EarleyMachine::context(State state, uint32_t rule) {
   rules.assign(1, rule);
   for (size_t i = 0; i < rules.size(); ++i) {
     for (const Item& item : waits_for(state, rules[i])) {
+      meter_->add(1);
       items.push_back(item);
       const uint32_t of_item = productions_.positions[item.position].rule;
       if (item.origin == kSelf && std::ranges::find(rules, of_item) == rules.end()) {
@@ -263,8 +267,12 @@ State EarleyMachine::context(State state, uint32_t rule) {
   return made;
 }
 
+/// The set took more work than is left: it is forgotten, with the memory that it took.
 State EarleyMachine::give_up() {
-  exhausted_ = true;
+  made_ = {};
+  completions_ = {};
+  seen_ = {};
+  completed_ = {};
   return kDead;
 }
 
@@ -310,30 +318,48 @@ void EarleyMachine::scan(const Item& item, State from, uint8_t byte) {
       const State before = item.inside == 0 ? terminal.start : item.inside;
       const State after = terminal.machine->next(before, byte);
       if (after == kDead) return;
-      moved.inside = after;
-      const bool accepts = terminal.machine->accepts(after);
-      if (!accepts || continues(index, after)) add(moved);
-      if (accepts) advance(item, from);
-      return;
+      return move_inside(moved, from, after);
     }
   }
+}
+
+/// The item's terminal is in the state `inside` of its machine.
+void EarleyMachine::move_inside(Item moved, State from, State inside) {
+  const uint32_t index = productions_.positions[moved.position].index;
+  const bool accepts = productions_.terminals[index].machine->accepts(inside);
+  moved.inside = inside;
+  if (!accepts || continues(index, inside)) add(moved);
+  if (accepts) advance(moved, from);
 }
 
 State EarleyMachine::next(State state, uint8_t byte) {
   if (state == kDead) return kDead;
   const uint64_t key = uint64_t{state} << 8 | byte;
   if (const State* known = transitions_.find(key)) return *known;
-  if (exhausted_ || !first_bytes(state)[byte]) return kDead;
+  if (meter_ == &own_meter_) own_meter_.begin(kWorkPerCall);
+  if (meter_->exhausted() || !first_bytes(state)[byte]) return kDead;
   begin_set();
-  work_ = 0;
   const Set set = sets_[state];
   for (uint32_t i = 0; i < set.scans; ++i) {
     const Item item = items_[set.first + i];
     scan(item, state, byte);
   }
   const State after = finish_set();
-  if (!exhausted_) transitions_.insert(key, after);
+  if (!meter_->exhausted()) transitions_.insert(key, after);
   return after;
+}
+
+/// Unlike after a text, what follows has read nothing of it.
+State EarleyMachine::after(State state, State accepting) {
+  const std::span<const Item> only = scans(state);
+  if (only.size() != 1 || meter_->exhausted()) return kDead;
+  Item moved = only[0];
+  if (moved.origin == kSelf) {
+    moved.origin = context(state, productions_.positions[moved.position].rule);
+  }
+  begin_set();
+  move_inside(moved, state, accepting);
+  return finish_set();
 }
 
 std::optional<Machine::Inner> EarleyMachine::inner(State state) {
@@ -374,9 +400,8 @@ ByteSet EarleyMachine::compute_first_bytes(State state) {
 }
 
 Status EarleyMachine::status() const {
-  if (exhausted_) {
-    return unsupported(
-        "The grammar is too ambiguous: the text can be read in too many ways at once.");
+  if (!has_start_) {
+    return unsupported("The grammar is too ambiguous: it begins in too many ways at once.");
   }
   for (const Terminal& terminal : productions_.terminals) {
     if (terminal.machine) CHIMERE_CHECK_OK(terminal.machine->status());

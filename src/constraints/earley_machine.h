@@ -25,20 +25,18 @@ namespace chimere::constraints {
 /// Earley (1970); empty rules as in Aycock and Horspool (2002), right recursion in constant time as
 /// in Leo (1991). Repetitions are counted in the items.
 ///
-/// A grammar so ambiguous that a state would have more than kMaxItems items, or take more than
-/// kMaxWork steps, is an error of status().
+/// Items are units of work (count_work()).
 class EarleyMachine final : public Machine {
  public:
-  static constexpr size_t kMaxItems = 20'000;
-  static constexpr size_t kMaxWork = 200'000;
-
   explicit EarleyMachine(Productions productions);
 
   State start() override { return start_; }
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override { return state != kDead && sets_[state].accepts; }
   std::optional<Inner> inner(State state) override;
+  State after(State state, State accepting) override;
   ByteSet first_bytes(State state) override;
+  void count_work(WorkMeter& meter) override { meter_ = &meter; }
   Status status() const override;
   size_t memory() const override;
 
@@ -93,6 +91,7 @@ class EarleyMachine final : public Machine {
   Completion last_completion(Completion completion);
   State finish_set();
   State give_up();
+  void move_inside(Item moved, State from, State inside);
   void scan(const Item& item, State from, uint8_t byte);
   ByteSet compute_first_bytes(State state);
   bool continues(uint32_t terminal, State inside);
@@ -118,8 +117,9 @@ class EarleyMachine final : public Machine {
   std::vector<uint32_t> predicted_rules_;
   std::vector<Completion> completions_;
   bool accepts_ = false;
-  size_t work_ = 0;
-  bool exhausted_ = false;
+  WorkMeter own_meter_;  ///< until count_work(): of one state
+  WorkMeter* meter_ = &own_meter_;
+  bool has_start_ = true;  ///< the start state took not too much work
 };
 
 }  // namespace chimere::constraints

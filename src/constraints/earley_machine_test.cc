@@ -4,12 +4,14 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
 
 #include "base/fresh_seed.h"
 #include "base/test_cpu_seconds.h"
+#include "constraints/flatten_recursion.h"
 #include "constraints/gbnf.h"
 #include "constraints/text_machine.h"
 
@@ -275,12 +277,125 @@ TEST(EarleyMachine, KeepsEqualStatesEqual) {
   EXPECT_NE(read(machine, "a,(b"), read(machine, "a,((b"));
 }
 
-TEST(EarleyMachine, GivesUpOnBoundlessAmbiguity) {
-  EarleyMachine machine = machine_of(R"(root ::= root root root | root root | "a" | "")");
+/// Work for a text of `n` times the letter; nothing if it took more than `limit`.
+std::optional<uint64_t> work_of(std::string_view gbnf, std::string_view letters, int n,
+                                uint64_t limit) {
+  EarleyMachine machine = machine_of(gbnf);
+  WorkMeter meter;
+  meter.begin(limit);
+  machine.count_work(meter);
   State state = machine.start();
-  const double begin = test_cpu_seconds();
-  for (int i = 0; i < 1000 && machine.status().ok(); ++i) state = machine.next(state, 'a');
-  EXPECT_LT(test_cpu_seconds() - begin, 60);
+  for (int i = 0; i < n; ++i) {
+    for (const char c : letters) state = machine.next(state, static_cast<uint8_t>(c));
+  }
+  if (meter.exhausted()) return std::nullopt;
+  EXPECT_TRUE(machine.accepts(state));
+  return meter.spent();
+}
+
+TEST(EarleyMachine, GivesUpOnBoundlessAmbiguity) {
+  constexpr const char* kAmbiguous = "root ::= t t | \"a\"\nt ::= root root | root | \"a\"";
+  EXPECT_FALSE(work_of(kAmbiguous, "a", 3000, 1'000'000));
+  EarleyMachine machine = machine_of(kAmbiguous);
+  WorkMeter meter;
+  meter.begin(10'000);
+  machine.count_work(meter);
+  State state = machine.start();
+  State last = state;
+  while (state != kDead) {
+    last = state;
+    state = machine.next(state, 'a');
+  }
+  EXPECT_TRUE(meter.exhausted());
+  // With more work, the same state has a next one.
+  meter.begin(1'000'000);
+  EXPECT_NE(machine.next(last, 'a'), kDead);
+  EXPECT_TRUE(machine.status().ok());
+}
+
+TEST(EarleyMachine, ReadsRepetitionsInConstantTime) {
+  constexpr uint64_t kLimit = 10'000;
+  EXPECT_TRUE(work_of(R"(root ::= root root root | root root | "a" | "")", "a", 1000, kLimit));
+  EXPECT_TRUE(work_of("root ::= s\ns ::= s s s | s s | \"a\" | \"b\" | [a-z]", "a", 1000, kLimit));
+  EXPECT_TRUE(work_of("root ::= root root | (\"(\" root \")\")?", "()", 1000, kLimit));
+  constexpr const char* kExpressions =
+      "root ::= e \"=\"\n"
+      "e ::= e \"+\" e | e \"*\" e | \"-\" e | e \"!\" | \"(\" e \")\" | [0-9]+";
+  EarleyMachine machine = machine_of(kExpressions);
+  WorkMeter meter;
+  meter.begin(kLimit);
+  machine.count_work(meter);
+  std::string text = "1";
+  for (int i = 0; i < 1000; ++i) text += "+-(2*3)!*45";
+  EXPECT_TRUE(matches(machine, text + "="));
+  EXPECT_FALSE(matches(machine, text + "+="));
+}
+
+/// A rule whose alternatives begin and end with the rule itself or not, and its parts.
+Grammar random_recursion(std::mt19937& random) {
+  const auto draw = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  Grammar grammar;
+  for (const char* name : {"root", "s", "t"}) grammar.add_rule(name);
+  const auto self = [&] { return grammar.reference(1); };
+  const auto part = [&] {
+    switch (draw(6)) {
+      case 0:
+        return grammar.reference(2);
+      case 1:
+        return grammar.optional(grammar.literal("a"));
+      case 2:
+        return self();
+      default:
+        return grammar.literal(draw(2) ? "a" : "b");
+    }
+  };
+  std::vector<Grammar::Id> alternatives = {grammar.literal(draw(2) ? "a" : "bb")};
+  for (int n = 1 + draw(4); n > 0; --n) {
+    std::vector<Grammar::Id> parts;
+    switch (draw(5)) {
+      case 0:
+        for (int k = draw(5); k > 0; --k) parts.push_back(self());
+        break;
+      case 1:
+        parts = {self(), part(), self()};
+        break;
+      case 2:
+        parts = {self(), part()};
+        break;
+      case 3:
+        parts = {part(), self()};
+        break;
+      default:
+        parts = {grammar.repeat(self(), draw(3), draw(2) ? Grammar::kUnbounded : 3)};
+    }
+    alternatives.push_back(grammar.sequence(parts));
+  }
+  grammar.define(1, grammar.choice(alternatives));
+  grammar.define(
+      2, grammar.choice({grammar.literal("b"), grammar.sequence({grammar.literal("a"), self()})}));
+  grammar.define(0, grammar.sequence({self(), grammar.optional(grammar.literal("b"))}));
+  grammar.set_root(grammar.reference(0));
+  return grammar;
+}
+
+TEST(EarleyMachine, ReadsTheTextsOfRandomRecursion) {
+  std::mt19937 random(fresh_seed());
+  constexpr size_t kLongest = 6;
+  int flattened = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Grammar grammar = random_recursion(random);
+    flattened += flatten_recursion(grammar) ? 1 : 0;
+    const Enumeration oracle(grammar, kLongest);
+    EarleyMachine machine = machine_of(grammar);
+    for (uint32_t bits = 2; bits < 1U << (kLongest + 1); ++bits) {
+      // The bits below the highest one are the letters.
+      std::string text;
+      for (uint32_t b = bits; b > 1; b >>= 1) text += (b & 1U) != 0 ? 'b' : 'a';
+      ASSERT_EQ(matches(machine, text), oracle.texts().contains(text))
+          << text << " in " << grammar.key();
+    }
+  }
+  EXPECT_GT(flattened, 150);
 }
 
 TEST(EarleyMachine, ReadsCharacters) {

@@ -143,15 +143,18 @@ Grammar::Id Grammar::any_text() {
 }
 
 int32_t Grammar::add_rule(std::string name) {
-  rules_.push_back({std::move(name), -1});
+  rules_.emplace_back().name = std::move(name);
   return static_cast<int32_t>(rules_.size() - 1);
 }
 
 std::string Grammar::place_of(Id node) const {
-  // Nodes are made bottom-up: the body of a rule comes behind its parts.
+  // Nodes are made bottom-up: the body of a rule comes after its parts.
   const Rule* found = nullptr;
-  for (const Rule& rule : rules_) {
-    if (rule.body >= node && (found == nullptr || rule.body < found->body)) found = &rule;
+  for (const auto end : {&Rule::last, &Rule::body}) {
+    for (const Rule& rule : rules_) {
+      if (rule.*end >= node && (found == nullptr || rule.*end < found->*end)) found = &rule;
+    }
+    if (found != nullptr) break;
   }
   if (found == nullptr || found->line == 0) return {};
   return "Grammar, line " + std::to_string(found->line) + ", rule " + found->name + ": ";

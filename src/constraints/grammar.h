@@ -60,6 +60,7 @@ class Grammar {
   struct Rule {
     std::string name;
     Id body = -1;     ///< -1: not defined
+    Id last = -1;     ///< the last node of its definition, which is the body unless it was replaced
     size_t line = 0;  ///< of its definition in the text that it was read from; 0: none
   };
 
@@ -89,9 +90,11 @@ class Grammar {
   /// A rule to be defined later; refer to it with reference().
   int32_t add_rule(std::string name);
   void define(int32_t rule, Id body, size_t line = 0) {
-    rules_[rule].body = body;
+    rules_[rule].body = rules_[rule].last = body;
     rules_[rule].line = line;
   }
+  /// Gives a rule that is defined another body of the same language, which may refer to its parts.
+  void replace_body(int32_t rule, Id body) { rules_[rule].body = body; }
   Id reference(int32_t rule);
   int32_t find_rule(std::string_view name) const;  ///< -1: none
   /// "Grammar, line 3, rule x: ", the rule whose definition has the node; "" if it has no line.

@@ -113,7 +113,6 @@ class WalkStates {
 /// What is found behind the exits to one accepting state.
 struct Collected {
   TailSet tails;
-  std::vector<uint32_t> continued;
   std::vector<uint32_t> rests;  ///< nodes of their first bytes
 };
 
@@ -153,7 +152,7 @@ size_t LeafMask::memory() const {
                  tokens.capacity() * sizeof(int32_t) + exits.capacity() * sizeof(Exit);
   for (const ExitGroup& group : groups) {
     bytes += sizeof(group) + group.exits.capacity() * sizeof(Exit) + group.suffixes.memory() +
-             group.tails.capacity() * sizeof(uint64_t) + group.continuations.memory();
+             group.tails.capacity() * sizeof(uint64_t);
   }
   return bytes;
 }
@@ -163,12 +162,12 @@ namespace {
 /// The walk of compute_leaf_mask().
 class LeafWalk {
  public:
-  LeafWalk(Machine& machine, const TokenTrie& tokens, LeafExits exits)
-      : tokens_(tokens),
+  LeafWalk(Machine& machine, const TokenTrie& tokens, LeafExits exits, WorkMeter& meter)
+      : meter_(meter),
+        tokens_(tokens),
         trie_(tokens.trie()),
         states_(machine),
-        with_groups_(exits != LeafExits::kNone),
-        with_continuations_(exits == LeafExits::kGroupsAndContinuations) {}
+        with_groups_(exits != LeafExits::kNone) {}
 
   LeafMask run(State state, TriePosition position) {
     mask_.groups_known = with_groups_;
@@ -221,11 +220,11 @@ class LeafWalk {
   void fill_inside();
   void fill_groups();
 
+  WorkMeter& meter_;
   const TokenTrie& tokens_;
   const ByteTrie& trie_;
   WalkStates states_;
   bool with_groups_;
-  bool with_continuations_;
   LeafMask mask_;
   std::vector<std::pair<uint32_t, uint32_t>> ranges_;
   size_t inside_ = 0;
@@ -240,7 +239,9 @@ void LeafWalk::walk(uint32_t start, TriePosition position) {
   const uint32_t end = trie_.nodes[position.node].end;
   std::vector<Level> levels = {{end, start}};
   mask_.accepts = states_.accepts(start);
+  NodeCount visited(meter_);
   for (uint32_t i = position.node + 1; i < end;) {
+    if (!visited.add()) return;
     while (i >= levels.back().end) levels.pop_back();
     const ByteTrie::Node& node = trie_.nodes[i];
     const uint32_t from = levels.back().state;
@@ -259,7 +260,6 @@ void LeafWalk::walk(uint32_t start, TriePosition position) {
     // Counters of lengths matter only where the tokens are long enough.
     if (node.end > i + 1 && node.height < UINT8_MAX) to = states_.same(to, node.height);
     add(node.first_token, trie_.nodes[i + 1].first_token);
-    if (exited && with_continuations_ && collect(i)) collected(from).continued.push_back(i);
     if (mask_.groups_known && states_.accepts(to)) {
       const auto depth = position.depth + static_cast<uint32_t>(levels.size());
       exits_.push_back({to, {i, depth}});
@@ -314,9 +314,6 @@ void LeafWalk::fill_groups() {
     group.state = states_.state(group_states_[i]);
     group.tails = std::move(collected_[i].tails);
     if (!collected_[i].rests.empty()) group.suffixes = trie_of_rests(trie_, collected_[i].rests);
-    if (!collected_[i].continued.empty()) {
-      group.continuations = trie_of_rests(trie_, collected_[i].continued);
-    }
   }
   for (const FoundExit& found : exits_) {
     if (found.state < group_of_.size() && group_of_[found.state] != 0) {
@@ -328,8 +325,8 @@ void LeafWalk::fill_groups() {
 }  // namespace
 
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, LeafExits exits) {
-  return LeafWalk(machine, trie, exits).run(state, position);
+                           TriePosition position, LeafExits exits, WorkMeter& meter) {
+  return LeafWalk(machine, trie, exits, meter).run(state, position);
 }
 
 }  // namespace chimere::constraints

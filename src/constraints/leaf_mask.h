@@ -10,6 +10,7 @@
 #include "constraints/byte_trie.h"
 #include "constraints/machine.h"
 #include "constraints/quote_table.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
@@ -31,7 +32,6 @@ struct LeafMask {
     /// a string, tails of the vocabulary's QuoteTable; after other bytes, a trie.
     TailSet tails;
     ByteTrie suffixes;
-    ByteTrie continuations;  ///< and where it can; only if they were asked for
   };
 
   /// Tokens that the machine reads completely: a bitset if they are many, otherwise a list.
@@ -43,7 +43,7 @@ struct LeafMask {
   /// Empty if they were not asked for or would be larger than kMaxExitNodes.
   std::vector<ExitGroup> groups;
   bool groups_known = false;
-  /// Most nodes of the trie behind exits, for suffixes and for continuations.
+  /// Most nodes of the trie behind exits, of all suffixes.
   static constexpr size_t kMaxExitNodes = 50'000;
 
   size_t memory() const;
@@ -57,10 +57,11 @@ struct TriePosition {
 };
 
 /// Walks the trie of a vocabulary from a state. Takes a few nanoseconds for each node that the
-/// machine reaches, but for subtrees of which Machine::stays() says enough.
-enum class LeafExits : uint8_t { kNone, kGroups, kGroupsAndContinuations };
+/// machine reaches, but for subtrees of which Machine::stays() says enough. Not complete if
+/// `meter`, which the machine counts its work in, is exhausted then.
+enum class LeafExits : uint8_t { kNone, kGroups };
 LeafMask compute_leaf_mask(Machine& machine, State state, const TokenTrie& trie,
-                           TriePosition position, LeafExits exits);
+                           TriePosition position, LeafExits exits, WorkMeter& meter);
 
 }  // namespace chimere::constraints
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "constraints/character_class.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 
@@ -55,7 +56,8 @@ class Machine {
     /// walked through every such text.
     bool uniform = false;
     /// Bytes that the inner machine can read after an accepting state may be read by what follows
-    /// it as well. Otherwise the inner machine alone reads them.
+    /// it as well: the outer machine is walked by itself. Otherwise the inner machine alone reads
+    /// them.
     bool overlaps = false;
     /// With `uniform`: after() has to be known, and what follows a text of the inner machine may
     /// depend on whether a whole string behind it is the same; tokens with one are read to the end.
@@ -88,6 +90,10 @@ class Machine {
   /// A state that allows the same texts of up to `longest` bytes, for any `longest`. Counters that
   /// are far from their bounds share one.
   virtual State mask_class(State state, int32_t /*longest*/) { return state; }
+
+  /// Counts the work of new states in `meter`, which outlives the machine, from now on. When it is
+  /// exhausted, next() answers kDead for states that are not known, and remembers nothing of it.
+  virtual void count_work(WorkMeter& /*meter*/) {}
 
   /// Identifies the language that follows `state` in all machines of the process, so that masks are
   /// shared between constraints; 0: unknown.

@@ -13,15 +13,24 @@ Matcher::Matcher(std::shared_ptr<Automaton> automaton) : automaton_(std::move(au
 bool Matcher::unconstrained() {
   if (!status_.ok()) return false;
   if (unconstrained_state_ != state() || state() == kDead) {
-    unconstrained_ = automaton_->unconstrained(state());
+    unconstrained_ = automaton_->unconstrained(state(), budget_);
+    if (!within_budget()) return false;
     unconstrained_state_ = state();
   }
   return unconstrained_;
 }
 
+bool Matcher::within_budget() {
+  Status status = budget_.status();
+  if (status.ok()) return true;
+  fail(std::move(status));
+  return false;
+}
+
 const StateFacts& Matcher::facts() {
   if (facts_state_ != state()) {
-    facts_ = automaton_->facts(state());
+    facts_ = automaton_->facts(state(), budget_);
+    if (!within_budget()) facts_ = {.accepts = facts_.accepts};
     facts_state_ = state();
   }
   return facts_;
@@ -30,8 +39,11 @@ const StateFacts& Matcher::facts() {
 std::span<const uint32_t> Matcher::mask() {
   if (mask_valid_ && mask_state_ == state()) return mask_;
   mask_.resize(automaton_->trie().mask_words());
-  if (status_.ok()) status_ = automaton_->mask(state(), mask_);
-  if (!status_.ok()) (void)automaton_->mask(kDead, mask_);  // only the end: this never fails
+  if (status_.ok()) {
+    status_ = automaton_->mask(state(), mask_, budget_);
+    (void)within_budget();
+  }
+  if (!status_.ok()) automaton_->mask_of_end(mask_);
   mask_state_ = state();
   mask_valid_ = true;
   return mask_;
@@ -41,7 +53,9 @@ bool Matcher::allows(int32_t token) {
   const TokenTrie& trie = automaton_->trie();
   if (trie.is_end_of_generation(token)) return complete() || state() == kDead || !status_.ok();
   const std::string_view bytes = trie.bytes(token);
-  return status_.ok() && !bytes.empty() && automaton_->read(state(), bytes) != kDead;
+  if (!status_.ok() || bytes.empty()) return false;
+  const State after = automaton_->read(state(), bytes, budget_);
+  return within_budget() && after != kDead;
 }
 
 void Matcher::fail(Status status) {
@@ -59,13 +73,18 @@ bool Matcher::accept(int32_t token) {
   }
   const std::string_view bytes = trie.bytes(token);
   if (bytes.empty() || !status_.ok()) return false;
-  const State after = automaton_->read(state(), bytes, facts_);
+  const State after = automaton_->read(state(), bytes, facts_, budget_);
+  if (!within_budget()) {
+    facts_state_ = kDead;  // facts_ may be half made
+    return false;
+  }
   if (after == kDead) {
     fail(automaton_->status());
     return false;
   }
   facts_state_ = after;
   states_.push_back(after);
+  budget_.add_token();
   return true;
 }
 
@@ -76,20 +95,26 @@ void Matcher::rollback(int32_t tokens) {
 
 bool Matcher::complete() { return state() == kDead || facts().accepts; }
 
-bool Matcher::finished() { return state() == kDead || !status_.ok() || facts().ends; }
+bool Matcher::finished() { return state() == kDead || (status_.ok() && facts().ends); }
 
 std::string Matcher::forced(size_t limit) {
-  if (state() == kDead || !facts().forced) return {};
-  std::string text = automaton_->forced(state(), limit, false);
+  if (state() == kDead || !status_.ok() || !facts().forced) return {};
+  std::string text = automaton_->forced(state(), limit, false, budget_);
+  if (!within_budget()) return {};
   if (!text.empty() && static_cast<uint8_t>(text[0]) == kTokenByte) text.clear();
   return text;
 }
 
 std::string Matcher::expected(size_t limit) {
-  if (state() == kDead || !facts().expected) return {};
-  return automaton_->forced(state(), limit, true);
+  if (state() == kDead || !status_.ok() || !facts().expected) return {};
+  std::string text = automaton_->forced(state(), limit, true, budget_);
+  return within_budget() ? text : std::string();
 }
 
-size_t Matcher::settled(std::string_view bytes) { return automaton_->settled(state(), bytes); }
+size_t Matcher::settled(std::string_view bytes) {
+  if (!status_.ok()) return 0;
+  const size_t length = automaton_->settled(state(), bytes, budget_);
+  return within_budget() ? length : 0;
+}
 
 }  // namespace chimere::constraints

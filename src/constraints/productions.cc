@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "constraints/flatten_recursion.h"
 #include "constraints/regex_machine.h"
 #include "constraints/regular_parts.h"
 #include "constraints/token_trie.h"
@@ -405,7 +406,8 @@ size_t Productions::memory() const {
 }
 
 Result<Productions> make_productions(const Grammar& grammar, const MachineFactory& factory) {
-  return ProductionBuilder(grammar, factory).build();
+  const std::optional<Grammar> flat = flatten_recursion(grammar);
+  return ProductionBuilder(flat ? *flat : grammar, factory).build();
 }
 
 }  // namespace chimere::constraints

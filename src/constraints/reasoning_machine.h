@@ -32,6 +32,7 @@ class ReasoningMachine final : public Machine {
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
   ByteSet first_bytes(State state) override;
+  void count_work(WorkMeter& meter) override { content_->count_work(meter); }
   Status status() const override;
   size_t memory() const override;
 

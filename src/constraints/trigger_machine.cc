@@ -188,6 +188,13 @@ std::optional<Machine::Inner> TriggerMachine::inner(State state) {
   return inner;
 }
 
+State TriggerMachine::after(State state, State accepting) {
+  Place place = places_[state];
+  if (place.trigger < 0) return kDead;
+  place.body = triggers_[static_cast<size_t>(place.trigger)].body->after(place.body, accepting);
+  return place.body == kDead ? kDead : intern(place);
+}
+
 ByteSet TriggerMachine::first_bytes(State state) {
   if (state == kDead) return {};
   const Place& place = places_[state];
@@ -196,6 +203,10 @@ ByteSet TriggerMachine::first_bytes(State state) {
     if (!body.accepts(place.body)) return body.first_bytes(place.body);
   }
   return ByteSet().set();
+}
+
+void TriggerMachine::count_work(WorkMeter& meter) {
+  for (const Trigger& trigger : triggers_) trigger.body->count_work(meter);
 }
 
 Status TriggerMachine::status() const {

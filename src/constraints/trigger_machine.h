@@ -42,6 +42,8 @@ class TriggerMachine final : public Machine {
   bool accepts(State state) override;
   std::optional<Inner> inner(State state) override;
   ByteSet first_bytes(State state) override;
+  State after(State state, State accepting) override;
+  void count_work(WorkMeter& meter) override;
   Status status() const override;
   size_t memory() const override;
 

@@ -29,7 +29,8 @@ class OutputConstraint {
   /// Any token may come next, except one that ends the generation.
   bool unconstrained();
   /// The tokens that may come next, [mask_words(vocabulary)], valid until the next call. Errors:
-  /// kOutOfMemory (the constraint has too many states).
+  /// kOutOfMemory (the constraint has too many states), kUnsupported (this generation took too much
+  /// work: constraints/work.h).
   Result<kernels::TokenMask> allowed();
   /// Appends a token. False if it is not allowed: allowed() then excludes it, and another one must
   /// be sampled (masks contain a few tokens too many: names of properties written with escapes).

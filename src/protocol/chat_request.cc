@@ -44,8 +44,11 @@ void read_effort(Fields& fields, const FieldInfo& info, const RequestLimits& /*l
 }
 
 bool has_own_limit(Fields& fields) {
-  return fields.any("reasoning_effort") != nullptr || fields.any("thinking_budget") != nullptr ||
-         fields.any("think") != nullptr;
+  const auto given = [&](const char* name) {
+    const Json* const value = fields.any(name);
+    return value != nullptr && *value != "";
+  };
+  return given("reasoning_effort") || given("thinking_budget") || given("think");
 }
 
 /// OpenRouter's `reasoning` and Anthropic's `thinking`.

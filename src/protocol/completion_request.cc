@@ -67,6 +67,18 @@ constexpr auto kCompletionRows = std::to_array<Completion::Row>({
          .valid = "[1, -1, 2147483647]",
          .invalid = R"([-5, 1.5, "x"])"},
         &read_completion_limit),
+    Completion::other({.name = "n_predict",
+                       .help = "llama.cpp's name of `max_tokens`",
+                       .type_text = "whole number from 1, or -1",
+                       .valid = "[1, -1]",
+                       .invalid = R"([-5, 1.5, "x"])"},
+                      &read_completion_limit),
+    Completion::other({.name = "max_completion_tokens",
+                       .help = "The same as `max_tokens`",
+                       .type_text = "whole number from 1, or -1",
+                       .valid = "[1, -1]",
+                       .invalid = R"([-5, 1.5, "x"])"},
+                      &read_completion_limit),
     Completion::integer<&CompletionRequest::logprobs>(
         {.name = "logprobs",
          .help = "Log-probabilities of so many most likely tokens and of the chosen one, of the "

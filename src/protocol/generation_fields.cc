@@ -382,7 +382,7 @@ void set_reasoning(Fields& fields, std::string_view name, std::string_view value
 
 void read_think(Fields& fields, std::string_view name, ChatRequest& out) {
   const Json* value = fields.any(name);
-  if (value == nullptr) return;
+  if (value == nullptr || *value == "") return;
   std::string reasoning;
   if (value->is_boolean() && value->get<bool>()) return turn_reasoning_on(out);
   if (value->is_boolean()) {
@@ -413,6 +413,7 @@ void check_continued(Fields& fields, const ChatRequest& request) {
 void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out, int64_t least) {
   int64_t most = 0;
   if (const Json* value = fields.any(name); value != nullptr && *value == -1) {
+    if (!out.max_tokens.first.empty()) return;  // another field has a limit
     (void)out.settings.set(settings::kMaxTokens, "-1", fields.path_of(name));  // a valid value
     return;
   }

@@ -52,31 +52,6 @@ int escape_at(std::string_view text, size_t at) {
   return error == std::errc() && stopped == end && value >= 0 ? value : -1;
 }
 
-/// The text with U+FFFD in place of halves of surrogate pairs, which are left where a client cut a
-/// character in two. `storage` holds it if it differs from `text`.
-std::string_view with_whole_pairs(std::string_view text, std::string& storage) {
-  constexpr std::string_view kReplacement = "\\ufffd";
-  size_t copied = 0;
-  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at)) {
-    const int value = escape_at(text, at);
-    if (value < 0xd800 || value > 0xdfff) {
-      at += 2;
-      continue;
-    }
-    const int next = value < 0xdc00 ? escape_at(text, at + 6) : -1;
-    if (next >= 0xdc00 && next <= 0xdfff) {
-      at += 12;
-      continue;
-    }
-    storage.append(text.substr(copied, at - copied)).append(kReplacement);
-    at += 6;
-    copied = at;
-  }
-  if (copied == 0) return text;
-  storage.append(text.substr(copied));
-  return storage;
-}
-
 /// Finds the first name that an object has twice, while the parser reads.
 class DuplicateNames {
  public:
@@ -138,6 +113,29 @@ class DuplicateNames {
 };
 
 }  // namespace
+
+std::string_view with_whole_pairs(std::string_view text, std::string& storage) {
+  constexpr std::string_view kReplacement = "\\ufffd";
+  size_t copied = 0;
+  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at)) {
+    const int value = escape_at(text, at);
+    if (value < 0xd800 || value > 0xdfff) {
+      at += 2;
+      continue;
+    }
+    const int next = value < 0xdc00 ? escape_at(text, at + 6) : -1;
+    if (next >= 0xdc00 && next <= 0xdfff) {
+      at += 12;
+      continue;
+    }
+    storage.append(text.substr(copied, at - copied)).append(kReplacement);
+    at += 6;
+    copied = at;
+  }
+  if (copied == 0) return text;
+  storage.append(text.substr(copied));
+  return storage;
+}
 
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {

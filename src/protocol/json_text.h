@@ -27,6 +27,10 @@ inline constexpr JsonLimits kDeepJson{.nesting = 100'000};
 /// with its path). An escape of half a surrogate pair becomes U+FFFD.
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out);
 
+/// JSON text with U+FFFD in place of escaped halves of surrogate pairs, which are left where a
+/// client cut a character in two. `storage` holds it if it differs from `text`.
+std::string_view with_whole_pairs(std::string_view text, std::string& storage);
+
 /// One line, without recursion: a document may be nested as deeply as its limits allow. Invalid
 /// UTF-8 becomes U+FFFD: a generation may end inside a character.
 std::string to_text(const Json& document);

@@ -170,7 +170,11 @@ void read_template_kwargs(Fields& fields, std::string_view name, std::string& ou
           "'" + fields.path_of(name) + "' must not set '" + set + "': the server sets it.", name);
     }
   }
-  out = to_text(*value);
+  const std::string text = to_text(*value);
+  // What `think` and the like have set stays where the object says nothing of it.
+  const bool set = !out.empty() && !value->contains("enable_thinking");
+  out = !set || value->empty() ? text : out.substr(0, out.size() - 1) + "," + text.substr(1);
+  if (set && value->empty()) out = R"({"enable_thinking":true})";
 }
 
 }  // namespace chimere::protocol

@@ -52,11 +52,12 @@ class ModelName final : public nlohmann::json_sax<nlohmann::json> {
 
 std::optional<ApiError> read_model_name(std::string_view body, std::string& out) {
   ModelName reader;
-  nlohmann::json::sax_parse(body, &reader);
+  std::string storage;
+  nlohmann::json::sax_parse(with_whole_pairs(body, storage), &reader);
   out = reader.name();
   if (!reader.damaged()) return std::nullopt;
   Json object;
-  return parse_object(body, {}, object);
+  return parse_object(body, kDeepJson, object);
 }
 
 }  // namespace chimere::protocol

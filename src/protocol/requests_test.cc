@@ -158,6 +158,27 @@ TEST(ChatRequest, ValuesOfOtherServers) {
   }
 }
 
+TEST(ChatRequest, FieldsThatMeetEachOther) {
+  ChatRequest r;
+  ASSERT_FALSE(chat(R"("max_tokens":100,"max_completion_tokens":-1)", r));
+  EXPECT_EQ(r.settings.get(settings::kMaxTokens), 100);
+  ASSERT_FALSE(chat(R"("max_tokens":-1,"n_predict":7)", r));
+  EXPECT_EQ(r.settings.get(settings::kMaxTokens), 7);
+  ASSERT_FALSE(chat(R"("enable_thinking":true,"chat_template_kwargs":{"date":"x"})", r));
+  EXPECT_EQ(r.template_kwargs, R"({"enable_thinking":true,"date":"x"})");
+  ASSERT_FALSE(chat(R"("think":true,"chat_template_kwargs":{"enable_thinking":false})", r));
+  EXPECT_EQ(r.template_kwargs, R"({"enable_thinking":false})");
+  ASSERT_FALSE(chat(R"("reasoning_effort":"","reasoning":{"effort":"none"})", r));
+  EXPECT_EQ(r.settings.get(settings::kReasoning), "none");
+}
+
+TEST(Json, TheModelsNameIsFoundBehindHalfOfAPair) {
+  std::string name;
+  ASSERT_FALSE(
+      read_model_name(R"({"messages":[{"role":"user","content":"x\ud83d"}],"model":"b"})", name));
+  EXPECT_EQ(name, "b");
+}
+
 TEST(ChatRequest, UnknownFieldsAreNoted) {
   ChatRequest r;
   ASSERT_FALSE(chat(R"("later":1,"verbosity":"low","reasoning":{"exclude":true})", r));

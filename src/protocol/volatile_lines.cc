@@ -122,7 +122,10 @@ VolatileLines::VolatileLines(std::span<const VolatileRule* const> rules,
 
 void VolatileLines::append_moved(std::vector<ChatMessage>& messages) const {
   if (moved_.empty() || messages.empty()) return;
-  messages.back().content += "\n\n" + moved_;
+  const auto last = std::ranges::find_if(messages.rbegin(), messages.rend(), [](const auto& m) {
+    return m.role == "user" || m.role == "tool";
+  });
+  (last == messages.rend() ? messages.back() : *last).content += "\n\n" + moved_;
 }
 
 }  // namespace chimere::protocol

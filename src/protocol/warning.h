@@ -9,7 +9,7 @@ namespace chimere::protocol {
 
 struct Warning {
   std::string param;
-  std::string message;  ///< a sentence, in ASCII
+  std::string message;  ///< a sentence
 };
 
 /// What a parser left out or changed.

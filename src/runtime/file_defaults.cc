@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <string>
 #include <variant>
 
@@ -19,6 +20,17 @@ std::string text_of(const gguf::Value& value) {
   return "";
 }
 
+/// Values that mean the same at llama.cpp.
+std::string translated(const SettingInfo& setting, std::string text) {
+  if (&setting == &settings::kTopK && text == "-1") return "0";
+  if (&setting == &settings::kTopP && text == "0") return "1e-06";
+  if (&setting == &settings::kMirostat && text == "1") return "2";
+  constexpr double kLeastTemperature = 0.001;  // of SamplingParams
+  if (&setting == &settings::kTemperature && std::strtod(text.c_str(), nullptr) < kLeastTemperature)
+    return "0";
+  return text;
+}
+
 }  // namespace
 
 Result<Settings> with_file_defaults(const Settings& settings, const gguf::Reader& file) {
@@ -28,7 +40,8 @@ Result<Settings> with_file_defaults(const Settings& settings, const gguf::Reader
     const std::string key = "general.sampling." + std::string(setting->file_key);
     const gguf::Value* const value = file.find(key);
     if (value == nullptr) continue;
-    const Status done = out.set(*setting, text_of(*value), "the key " + key + " of the model file");
+    const Status done = out.set(*setting, translated(*setting, text_of(*value)),
+                                "the key " + key + " of the model file");
     if (done.ok()) continue;
     return invalid_data(done.error().message + " Give --" + std::string(setting->name) +
                         ", which replaces it.");

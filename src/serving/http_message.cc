@@ -5,9 +5,8 @@
 #include <charconv>
 
 namespace chimere::serving {
-namespace {
 
-std::string decoded(std::string_view text) {
+std::string percent_decoded(std::string_view text, bool form) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     unsigned value = 0;
@@ -17,13 +16,11 @@ std::string decoded(std::string_view text) {
       out += static_cast<char>(value);
       i += 2;
     } else {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += form && text[i] == '+' ? ' ' : text[i];
     }
   }
   return out;
 }
-
-}  // namespace
 
 std::string lower_case(std::string_view text) {
   std::string out(text);
@@ -37,8 +34,8 @@ std::optional<std::string> HttpHead::query_value(std::string_view name) const {
     const std::string_view pair = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
     const size_t equals = std::min(pair.find('='), pair.size());
-    if (decoded(pair.substr(0, equals)) != name) continue;
-    return decoded(pair.substr(std::min(equals + 1, pair.size())));
+    if (percent_decoded(pair.substr(0, equals), true) != name) continue;
+    return percent_decoded(pair.substr(std::min(equals + 1, pair.size())), true);
   }
   return std::nullopt;
 }

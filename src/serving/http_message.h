@@ -10,6 +10,9 @@
 
 namespace chimere::serving {
 
+/// The text without its percent encoding; `form`: + is a space, as in queries.
+std::string percent_decoded(std::string_view text, bool form);
+
 /// With ASCII letters in lower case.
 std::string lower_case(std::string_view text);
 

@@ -86,7 +86,8 @@ ModelRegistry::Core::EntryPtr ModelRegistry::Core::wanted(const std::string& nam
   if (found != nullptr || options.strict_names || count(kind) != 1) return found;
   found = find("", kind);
   // Nothing stands in for an adapter or the orchestrator.
-  const bool adapter = name.starts_with(found->source.about.id + ":");
+  const ModelDescription& about = found->source.about;
+  const bool adapter = !about.adapters.empty() && name.starts_with(about.id + ":");
   return adapter || name == "odo" || name.starts_with("odo:") ? nullptr : found;
 }
 

@@ -1,7 +1,6 @@
 #include "serving/router.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace chimere::serving {
@@ -42,31 +41,27 @@ std::string Router::methods(std::string_view path) const {
 }
 
 std::string Router::canonical(std::string_view path) const {
-  std::string out;
+  std::string out(path);
+  if (find(out, "") != nullptr) return out;
+  out.clear();
   for (const char c : path) {
     if (c != '/' || !out.ends_with('/')) out += c;
   }
   if (out.size() > 1 && out.ends_with('/')) out.pop_back();
-  if (find(out, "") != nullptr) return out;
   constexpr std::string_view kVersion = "/v1";
-  std::string with = std::string(kVersion) + out;
-  if (find(with, "") != nullptr) return with;
-  std::string without = out.starts_with("/v1/") ? out.substr(kVersion.size()) : out;
-  return find(without, "") != nullptr ? without : out;
+  const std::string with = std::string(kVersion) + out;
+  const std::string without = out.starts_with("/v1/") ? out.substr(kVersion.size()) : out;
+  for (const std::string& meant : {out, with, without}) {
+    const Route* const route = find(meant, "");
+    // Others have one name, which a proxy in front of the server can refuse.
+    if (route != nullptr && route->scope == "inference") return meant;
+  }
+  return std::string(path);
 }
 
 std::string name_in_path(const Call& call) {
   const std::string& path = call.request.head.path;
-  std::string out;
-  for (size_t at = call.route.size(); at < path.size(); ++at) {
-    unsigned code = 0;
-    const char* const digits = path.data() + at + 1;
-    const bool escape = path[at] == '%' && at + 2 < path.size() &&
-                        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
-    out += escape ? static_cast<char>(code) : path[at];
-    if (escape) at += 2;
-  }
-  return out;
+  return path.size() > call.route.size() ? path.substr(call.route.size()) : "";
 }
 
 }  // namespace chimere::serving

@@ -35,16 +35,15 @@ class Router {
   /// The methods of the path, separated by commas.
   std::string methods(std::string_view path) const;
   const std::vector<Route>& routes() const { return routes_; }
-  /// The path that a client means: without doubled and trailing slashes, and with or without "/v1"
-  /// where only that leads to a route.
+  /// The path that a client means: without doubled and trailing slashes, and with or without "/v1",
+  /// where only that leads to a route, of the scope "inference".
   std::string canonical(std::string_view path) const;
 
  private:
   std::vector<Route> routes_;
 };
 
-/// What follows the prefix of the call's route in its path, percent-decoded: "a/b" of
-/// "/v1/models/a%2Fb".
+/// What follows the prefix of the call's route in its path: "a" of "/v1/models/a".
 std::string name_in_path(const Call& call);
 
 }  // namespace chimere::serving

@@ -306,6 +306,7 @@ TurnRules TurnRules::strictest() const {
   TurnRules out;
   out.content_parts = content_parts;
   out.system = system;
+  out.system_always = system_always;
   out.developer = out.leading_systems = out.late_systems = false;
   out.no_question = out.assistant_first = false;
   out.user_runs = out.assistant_runs = false;

@@ -113,7 +113,7 @@ async function checkErrors(client, model) {
   assert.ok(list.data.some((m) => m.id === model && m.type === 'model'));
 }
 
-const server = await startServer(program, modelFile);
+const server = await startServer(program, modelFile, '--strict-names');
 try {
   const client = new Anthropic({baseURL: server.url, apiKey: 'any', maxRetries: 0});
   for (const check of [checkText, checkTools, checkClaudeCode, checkErrors]) {

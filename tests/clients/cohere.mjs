@@ -44,7 +44,7 @@ async function checkErrors(client) {
   await refused(client.rerank({model: 'chimere-embed', query: 'a', documents}), 400, /model_does_not_rank/);
 }
 
-const server = await startServer(program, modelFile, '--embedding-model', embedder, '--rerank-model', reranker);
+const server = await startServer(program, modelFile, '--strict-names', '--embedding-model', embedder, '--rerank-model', reranker);
 try {
   const client = new CohereClientV2({token: 'any', environment: server.url, maxRetries: 0});
   for (const check of [checkRerank, checkEmbed, checkErrors]) {

@@ -93,7 +93,7 @@ async function checkErrors(ollama, model) {
   await assert.rejects(ollama.chat({model, messages, top_logprobs: 3}), /top_logprobs/);
 }
 
-const server = await startServer(program, modelFile, '--embedding-model', embedder);
+const server = await startServer(program, modelFile, '--strict-names', '--embedding-model', embedder);
 try {
   const ollama = new Ollama({host: server.url});
   for (const check of [checkChat, checkTools, checkGenerate, checkLogprobs, checkModels, checkErrors]) {

@@ -39,9 +39,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   constraints::EarleyMachine machine(*std::move(productions));
+  constraints::WorkMeter meter;
+  meter.begin(constraints::kWorkPerCall);
+  machine.count_work(meter);
   constraints::State state = machine.start();
   uint32_t random = 1;
-  for (int step = 0; step < kSteps && machine.status().ok(); ++step) {
+  for (int step = 0; step < kSteps && machine.status().ok() && !meter.exhausted(); ++step) {
     random = random * 1664525 + 1013904223;
     const constraints::ByteSet bytes = machine.first_bytes(state);
     constraints::State next = constraints::kDead;
@@ -54,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
     if (next == constraints::kDead) {
-      if (!machine.accepts(state) && machine.status().ok()) {
+      if (!machine.accepts(state) && machine.status().ok() && !meter.exhausted()) {
         std::fprintf(stderr, "a dead end\n");
         std::abort();
       }

@@ -485,7 +485,7 @@ class Operations(unittest.TestCase):
                                        {"text": "again and " * 50, "score": 1}], ann)
         self.assertEqual((result["table"], result["written"], len(result["refused"])), ("notes", 4, 3))
         self.assertGreater(result["ngrams"], 10)
-        for name in ("..", "a/b", "a%2fb", "x" * 65, "%2e%2e"):
+        for name in ("", "..", "a/b", "a%2fb", "x" * 65, "%2e%2e"):
             self.assertIn(write(name, texts, ann, 400)["error"]["code"], ("invalid_value",), name)
         self.assertEqual(write("notes", [{"text": fact}], ann, 400)["error"]["param"], "texts[0].score")
         asked = {"prompt": "The zebra keeps its green umbrella behind the", "temperature": 0, "max_tokens": 8,

@@ -141,9 +141,11 @@ class OtherClients(unittest.TestCase):
     def test_paths(self):
         for path in (CHAT + "/", "//v1//chat/completions", "/chat/completions", "/v1/v1/chat/completions", CHAT + "?api-version=1"):
             self.assertEqual(self.server.post(path, {"messages": [QUESTION], "max_tokens": 4})["object"], "chat.completion", path)
-        for path in ("/models", "/v1/models/", "/v1/api/tags", "/api/tags/", "/v1/health"):
+        for path in ("/models", "/v1/models/", "/v1/api/tags", "/api/tags/"):
             self.assertEqual(self.server.call("GET", path)[0], 200, path)
-        self.assertEqual(self.server.call("GET", "/v1/nothing")[0], 404)
+        # What is not for clients has one name.
+        for path in ("/v1/nothing", "/v1/metrics", "/requests", "//v1/requests"):
+            self.assertEqual(self.server.call("GET", path)[0], 404, path)
 
     def test_bodies_of_clients(self):
         for name, path, body in CLIENTS:

@@ -299,6 +299,12 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
   if (error) return respond(call, *error);
   add_tools(*call, prepared.input.tools, spec);
   if (spec.tools) spec.tools->opened = prepared.prompt.opened;
+  if (!prepared.prompt.opened.empty()) {  // the prompt has the header of the last channel
+    for (GenerationSpec::Choice& choice : spec.choices) {
+      choice.request.reasoning = text::ReasoningSplitter::Start::kContent;
+      choice.request.reasoning_end.clear();
+    }
+  }
   // A constraint on messages in channels begins with the first header, which the prompt has then.
   if (prepared.prompt.opened.empty()) {
     error = constrain(*call, output_constraint(model, request, start),

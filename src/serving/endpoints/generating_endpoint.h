@@ -37,8 +37,8 @@ class GeneratingEndpoint : public Endpoint {
   /// that count_tokens and a generation have the same number. Errors: `template_error`.
   std::optional<protocol::ApiError> prepare(const Call& call, protocol::ChatRequest& request,
                                             Prepared& out) const;
-  /// Runs `work` now or, if it compiles a constraint, on threads of their own, so that no other
-  /// request waits for it.
+  /// Runs `work` now or, if it compiles a constraint, on threads of their own, so that requests
+  /// without one do not wait for it.
   void run(const CallPtr& call, bool compiles, std::function<void()> work) const;
   /// Generates the next message of a conversation; answers the call.
   void chat(const CallPtr& call, protocol::ChatRequest request, const MakeWriter& make_writer,

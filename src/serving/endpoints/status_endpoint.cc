@@ -37,7 +37,8 @@ void StatusEndpoint::ready(const CallPtr& call) {
     return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
   }
   auto name = call->request.head.query_value("model");
-  if (const std::string in_path = name_in_path(*call); !in_path.empty()) name = in_path;
+  const std::string in_path = percent_decoded(name_in_path(*call), false);
+  if (!in_path.empty()) name = in_path;
   if (!name) return respond(call, HttpResponse{200, R"({"status":"ready"})"});
   const auto model = registry().find(*name, ModelKind::kText);
   if (!model) return respond(call, registry().missing(*name, ModelKind::kText));
@@ -129,7 +130,7 @@ void StatusEndpoint::models(const CallPtr& call) {
       entries.push_back(std::move(entry));
     }
   }
-  const std::string name = name_in_path(*call);
+  const std::string name = percent_decoded(name_in_path(*call), false);
   const bool anthropic = !call->request.head.header("anthropic-version").empty();
   if (name.empty()) {
     return respond(call, HttpResponse{200, anthropic ? protocol::anthropic_model_list(entries)
