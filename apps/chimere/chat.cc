@@ -30,6 +30,7 @@
 #include "terminal/history.h"
 #include "terminal/line_reader.h"
 #include "text/utf8.h"
+#include "wrap_text.h"
 
 namespace chimere::app {
 namespace {
@@ -81,15 +82,16 @@ class Chat {
     interactive_ = true;
     const std::string folder = runtime::state_folder(session_->settings());
     terminal::History history(folder.empty() ? "" : folder + "/chat_history");
+    InterruptScope interrupts;
     terminal::LineReader reader(
-        history, {.completer =
+        history, {.completed = [&] { interrupts.reset(); },
+                  .completer =
                       [this](std::string_view before) {
                         return complete_chat(before, session_->settings());
                       },
                   .open_editor = [this](const std::string& text) { return edit(text); },
                   .colours = has_colours(StandardStream::kError)});
     session_->report(ChatSession::Statistics::kShort);
-    InterruptScope interrupts;
     while (true) {
       std::optional<std::string> text = reader.read("> ");
       while (text && in_block(*text)) {
@@ -97,7 +99,6 @@ class Chat {
         if (!more) break;
         *text += "\n" + *more;
       }
-      interrupts.reset();
       if (!text) break;
       const Status kept = history.add(*text);
       if (!kept.ok() && !history_failed_) {
@@ -105,6 +106,8 @@ class Chat {
         complain(kept.error().message);
       }
       const TerminalMode silent(TerminalMode::Kind::kSilent);
+      // Typed behind the text, before Ctrl-C was a signal again.
+      if (reader.take_interrupt()) interrupts.interrupt();
       if (!take(*text)) break;
     }
     return finish();
@@ -137,6 +140,12 @@ class Chat {
  private:
   static void complain(const std::string& message) { std::cerr << "chimere: " << message << '\n'; }
   static void tell(const std::string& message) { std::cerr << message << '\n'; }
+
+  /// Rows of long texts are no wider.
+  static size_t columns() {
+    constexpr size_t kWidestRow = 100;
+    return std::min(static_cast<size_t>(terminal_size(StandardStream::kError).columns), kWidestRow);
+  }
 
   /// A text that """ began and did not end yet.
   static bool in_block(const std::string& text) {
@@ -173,6 +182,10 @@ class Chat {
       return true;
     }
     const ChatCommand* command = find_chat_command(input.name);
+    if (input.name == "/tools") {
+      tell("The chat calls no tools; programs that use the API of `chimere serve` do.");
+      return true;
+    }
     if (command == nullptr) {
       std::vector<std::string> names;
       for (const ChatCommand& c : chat_commands()) names.emplace_back(c.name);
@@ -205,7 +218,7 @@ class Chat {
     using Id = ChatCommand::Id;
     switch (id) {
       case Id::kHelp:
-        std::cerr << chat_help();
+        std::cerr << chat_help(columns());
         return {};
       case Id::kModel:
         return argument.empty() ? list_models() : switch_model(argument);
@@ -306,7 +319,7 @@ class Chat {
     if (name == "noformat") return json("off");
     if (name.empty()) {
       for (const SettingInfo* s : settings::in_group(SettingGroup::kSampling)) {
-        tell(fmt::format("  {:20} {}", s->name, s->help));
+        std::cerr << list_row(s->name, s->help, 24, columns());
       }
       return {};
     }

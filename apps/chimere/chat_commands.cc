@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "wrap_text.h"
+
 namespace chimere::app {
 namespace {
 
@@ -58,7 +60,7 @@ const ChatCommand* find_chat_command(std::string_view name) {
   return found == kChatCommands.end() ? nullptr : found;
 }
 
-std::string chat_help() {
+std::string chat_help(size_t columns) {
   size_t width = 0;
   for (const ChatCommand& c : kChatCommands) {
     width = std::max(width, c.name.size() + c.argument.size());
@@ -68,15 +70,15 @@ std::string chat_help() {
     std::string left(c.name);
     if (!c.argument.empty()) (left += ' ') += c.argument;
     left.resize(width + 3, ' ');
-    ((out += left) += c.help) += '\n';
+    out += left + wrap_text(c.help, left.size(), columns, left.size()) + '\n';
   }
-  return out +
-         "Enter sends; Alt-Enter, or a backslash at the end, begins a new line; \"\"\" begins and "
-         "ends\n"
-         "a text of several lines. Tab completes,\n"
-         "Ctrl-R searches the history, Ctrl-X Ctrl-E opens $EDITOR. Ctrl-C stops the answer, "
-         "twice\n"
-         "it leaves.\n";
+  return out + '\n' +
+         wrap_text(
+             "Enter sends. Alt-Enter, or a backslash at the end, begins a new line; \"\"\" begins "
+             "and ends a text of several lines. Tab completes, Ctrl-R searches the history, Ctrl-X "
+             "Ctrl-E opens $EDITOR. Ctrl-C stops the answer; twice at the prompt, it leaves.",
+             0, columns, 0) +
+         '\n';
 }
 
 ChatInput read_chat_input(std::string_view line) {

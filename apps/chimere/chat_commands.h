@@ -2,6 +2,7 @@
 #ifndef CHIMERE_APPS_CHIMERE_CHAT_COMMANDS_H_
 #define CHIMERE_APPS_CHIMERE_CHAT_COMMANDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,7 +44,7 @@ std::span<const ChatCommand> chat_commands();
 const ChatCommand* find_chat_command(std::string_view name);
 
 /// What /help prints.
-std::string chat_help();
+std::string chat_help(size_t columns);
 
 /// A line that begins with the name of a command, or with what looks like one.
 struct ChatInput {

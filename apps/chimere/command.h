@@ -152,6 +152,7 @@ void declare_imatrix(Command& app, CommandLine& line);
 void declare_quantize(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);
+void declare_models(Command& app, CommandLine& line);
 void declare_rm(Command& app, CommandLine& line);
 /// Whether this program was built with the server; otherwise `serve` and `keys` say how to get it.
 extern const bool kWithServer;

@@ -15,6 +15,7 @@
 #include "command.h"
 #include "foreign_flags.h"
 #include "given_command.h"
+#include "help_format.h"
 #include "nearest_word.h"
 #include "runtime/model_path.h"
 
@@ -188,12 +189,13 @@ int complain_of_usage(std::string message) {
 
 int run_program(int argc, char** argv) {
   CLI::App app("Runs hybrid state-space and mixture-of-experts language models.", "chimere");
+  set_help_format(app);
   app.footer(
-      "Settings may also be given in ~/.config/chimere/config (key = value, keys are flag names "
-      "without dashes) or in\n"
-      "CHIMERE_* variables; flags override variables, and variables override the file. See "
-      "`chimere COMMAND --help`.\n"
-      "Without a command on a terminal, the chat opens.");
+      "Without a command on a terminal, the chat opens. `chimere COMMAND --help` lists the flags "
+      "of "
+      "a command; they may also be given in ~/.config/chimere/config (key = value, keys are flag "
+      "names without dashes) or in CHIMERE_* variables. Flags override variables, and variables "
+      "override the file.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", version_text,
                        "Print the version and what the program was built with, and exit");
@@ -214,6 +216,7 @@ int run_program(int argc, char** argv) {
   declare_imatrix(program, line);
   declare_quantize(program, line);
   declare_list(program, line);
+  declare_models(program, line);
   declare_rm(program, line);
   declare_serve(program, line);
   declare_keys(program, line);

@@ -338,6 +338,15 @@ class Interrupts(Case):
         chat.send("\x04")
         self.leaves(chat)
 
+    def test_it_stops_the_answer_that_has_not_begun(self):
+        # Ctrl-C is read with the question, or waits in the terminal while it is still a key.
+        chat = self.chat("-n", -1, *ENDLESS)
+        chat.send("moth\r\x03")
+        chat.shows("stopped by Ctrl-C")
+        chat.prompt()
+        chat.send("\x04")
+        self.leaves(chat)
+
     def test_twice_during_the_answer_leaves(self):
         chat = self.chat("-n", -1, *ENDLESS)
         chat.send("moth\r")
@@ -538,7 +547,9 @@ class Commands(unittest.TestCase):
 class Documents(unittest.TestCase):
     def test_help_and_documents_have_the_same_commands(self):
         done = subprocess.run([CHIMERE, "chat", "-m", MODEL], input=b"/help\n", capture_output=True, check=True, env=environment(), timeout=HANG)
-        listed = re.findall(r"^(/\w+(?: [A-Z|a-z]+(?: VALUE)?)?) {2,}(\S.*)$", done.stderr.decode(), re.M)
+        rows = done.stderr.decode()
+        self.assertLessEqual(max(map(len, rows.partition("/help ")[2].splitlines())), 80)
+        listed = re.findall(r"^(/\w+(?: [A-Z|a-z]+(?: VALUE)?)?) {2,}(\S.*)$", re.sub(r"\n {8,}", " ", rows), re.M)
         self.assertGreater(len(listed), 10)
         page = (DOCS / "terminal.md").read_text()
         documented = re.findall(r"^\| `(/[^`]*)` \| (.*) \|$", page, re.M)

@@ -69,6 +69,29 @@ class Help(Case):
                 # The commands that print only text, as README.md lists them.
                 self.assertEqual("--json" in text, command not in ("help", "man", "completion"), command)
 
+    def test_every_command_has_a_group_and_an_example(self):
+        pages = re.findall(r'^\.SS "chimere ([a-z ]+?)(?: [A-Z]+)*"$', self.output("man"), re.M)
+        self.assertGreater(len(pages), 30)
+        commands = dict.fromkeys(word for page in pages for word in (page.split()[0], page))
+        texts = {command: self.output(*command.split(), "--help") for command in commands}
+        texts[""] = self.output("--help")
+        for command, text in texts.items():
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, command)
+            examples = re.findall(r"^  (chimere\b.*)$", text.partition("\nExamples:\n")[2].partition("\n\n")[0], re.M)
+            self.assertTrue(examples, command)
+            for example in examples:
+                self.assertTrue(example.startswith(f"chimere {command}"), example)
+                words = re.sub('".*?"', "", example).split()
+                named = " ".join(words[1:3]) if " ".join(words[1:3]) in texts else "".join(words[1:2])
+                for flag in (word for word in words if command and word.startswith("-")):
+                    self.assertRegex(texts[named], rf"(?m)^  (-\w,)?{flag}[ ,\n]", example)
+            if command and " " not in command:
+                self.assertRegex(texts[""], rf"(?m)^  {command} +\S")
+        # The flags that people need first come first.
+        run = texts["run"]
+        self.assertLess(run.index("\nNeeded most:"), run.index("  --temp "))
+        self.assertLess(run.index("  --temp "), run.index("\nSampling:"))
+
 
 class UsageErrors(Case):
     """What is missing or wrong is named in our words, not in those of the parser."""
