@@ -1,4 +1,6 @@
 // chimere chat: a conversation on the terminal, or of lines on standard input.
+#include "chat.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include "hub/model_folder.h"
 #include "interrupt.h"
 #include "json.h"
+#include "nearest_word.h"
 #include "recommended_models.h"
 #include "runtime/model_path.h"
 #include "runtime/state_folder.h"
@@ -27,6 +30,7 @@
 #include "terminal/history.h"
 #include "terminal/line_reader.h"
 #include "text/utf8.h"
+#include "wrap_text.h"
 
 namespace chimere::app {
 namespace {
@@ -63,7 +67,11 @@ class Chat {
     std::string text;
     while (true) {
       if (prompts) std::cerr << "> " << std::flush;
-      if (!std::getline(std::cin, text) || !take(text)) break;
+      if (!std::getline(std::cin, text)) break;
+      for (std::string more; in_block(text) && std::getline(std::cin, more);) {
+        text += "\n" + more;
+      }
+      if (!take(text)) break;
     }
     if (prompts) std::cerr << '\n';
     return finish();
@@ -74,18 +82,23 @@ class Chat {
     interactive_ = true;
     const std::string folder = runtime::state_folder(session_->settings());
     terminal::History history(folder.empty() ? "" : folder + "/chat_history");
+    InterruptScope interrupts;
     terminal::LineReader reader(
-        history, {.completer =
+        history, {.completed = [&] { interrupts.reset(); },
+                  .completer =
                       [this](std::string_view before) {
                         return complete_chat(before, session_->settings());
                       },
                   .open_editor = [this](const std::string& text) { return edit(text); },
                   .colours = has_colours(StandardStream::kError)});
     session_->report(ChatSession::Statistics::kShort);
-    InterruptScope interrupts;
     while (true) {
-      const std::optional<std::string> text = reader.read("> ");
-      interrupts.reset();
+      std::optional<std::string> text = reader.read("> ");
+      while (text && in_block(*text)) {
+        const std::optional<std::string> more = reader.read("... ");
+        if (!more) break;
+        *text += "\n" + *more;
+      }
       if (!text) break;
       const Status kept = history.add(*text);
       if (!kept.ok() && !history_failed_) {
@@ -93,6 +106,8 @@ class Chat {
         complain(kept.error().message);
       }
       const TerminalMode silent(TerminalMode::Kind::kSilent);
+      // Typed behind the text, before Ctrl-C was a signal again.
+      if (reader.take_interrupt()) interrupts.interrupt();
       if (!take(*text)) break;
     }
     return finish();
@@ -126,6 +141,19 @@ class Chat {
   static void complain(const std::string& message) { std::cerr << "chimere: " << message << '\n'; }
   static void tell(const std::string& message) { std::cerr << message << '\n'; }
 
+  /// Rows of long texts are no wider.
+  static size_t columns() {
+    constexpr size_t kWidestRow = 100;
+    return std::min(static_cast<size_t>(terminal_size(StandardStream::kError).columns), kWidestRow);
+  }
+
+  /// A text that """ began and did not end yet.
+  static bool in_block(const std::string& text) {
+    const size_t first = text.find('\n');
+    if (!opens_block(std::string_view(text).substr(0, first))) return false;
+    return first == std::string::npos || !closes_block(std::string_view(text).substr(first));
+  }
+
   static void suggest_models() {
     std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
     const auto models = models_for_memory(available_memory(), 3);
@@ -147,13 +175,23 @@ class Chat {
   bool take(const std::string& text) {
     if (is_blank(text)) return true;
     const ChatInput input = read_chat_input(text);
+    if (text == "exit" || text == "quit") return false;
     if (!input.is_command) {
-      report(ask(text));
+      const std::string message = block_text(text);
+      if (!is_blank(message)) report(ask(message));
       return true;
     }
     const ChatCommand* command = find_chat_command(input.name);
+    if (input.name == "/tools") {
+      tell("The chat calls no tools; programs that use the API of `chimere serve` do.");
+      return true;
+    }
     if (command == nullptr) {
-      tell("There is no command " + input.name + "; /help lists them.");
+      std::vector<std::string> names;
+      for (const ChatCommand& c : chat_commands()) names.emplace_back(c.name);
+      const std::string near = nearest_word(input.name, names);
+      tell("There is no command " + input.name + "; " +
+           (near.empty() ? "/help lists them." : "did you mean " + near + "?"));
       return true;
     }
     if (command->id == ChatCommand::Id::kExit) return false;
@@ -180,7 +218,7 @@ class Chat {
     using Id = ChatCommand::Id;
     switch (id) {
       case Id::kHelp:
-        std::cerr << chat_help();
+        std::cerr << chat_help(columns());
         return {};
       case Id::kModel:
         return argument.empty() ? list_models() : switch_model(argument);
@@ -204,6 +242,8 @@ class Chat {
         return json(argument);
       case Id::kStats:
         return stats(argument);
+      case Id::kShow:
+        return show(argument);
       case Id::kClear:
         session_->clear();
         files_.clear();
@@ -248,16 +288,42 @@ class Chat {
     return {};
   }
 
+  /// "temperature", "top_k": an option under its name in the API; nullptr: there is none.
+  static const SettingInfo* option_of_api(std::string_view name) {
+    if (name == "num_predict") return &settings::kMaxTokens;
+    for (const SettingInfo* s : settings::in_group(SettingGroup::kSampling)) {
+      if (!s->field.empty() && s->field == name) return s;
+    }
+    return nullptr;
+  }
+
+  Status show(const std::string& what) {
+    const ChatSession& s = *session_;
+    if (what == "system") return system("");
+    if (what == "parameters") return set("");
+    tell(fmt::format("{}: {}, {} parameters, context of {} tokens",
+                     terminal::visible(s.model_name()), terminal::visible(s.facts().architecture),
+                     count_text(s.facts().parameters), s.context()));
+    tell("`chimere inspect " + terminal::visible(s.model_path()) + "` says more.");
+    return {};
+  }
+
   Status set(const std::string& argument) {
-    const size_t space = argument.find_first_of(" \t\n");
-    const std::string name = argument.substr(0, space);
+    auto [name, value] = read_set_words(argument);
+    if (name == "num_ctx") return invalid_argument("The context is set at the start: --ctx N");
+    if (const SettingInfo* s = option_of_api(name); s != nullptr) name = s->name;
+    if (name == "verbose") return stats("on");
+    if (name == "quiet") return stats("off");
+    if (name == "system") return system(value);
+    if (name == "format") return json(value == "json" ? "any" : value);
+    if (name == "noformat") return json("off");
     if (name.empty()) {
       for (const SettingInfo* s : settings::in_group(SettingGroup::kSampling)) {
-        tell(fmt::format("  {:20} {}", s->name, s->help));
+        std::cerr << list_row(s->name, s->help, 24, columns());
       }
       return {};
     }
-    if (space == std::string::npos) {
+    if (value.empty()) {
       const SettingInfo* s = settings::find(name);
       if (s == nullptr) return invalid_argument("There is no option '" + name + "'.");
       const std::string range = settings::range_text(*s);
@@ -265,7 +331,6 @@ class Chat {
                        range.empty() ? "" : " (" + range + ")", s->default_value));
       return {};
     }
-    const std::string value = argument.substr(argument.find_first_not_of(" \t\n", space));
     CHIMERE_CHECK_OK(session_->set_option(name, value));
     tell(name + " is " + value + " from now on.");
     return {};
@@ -281,7 +346,14 @@ class Chat {
 
   Status load(const std::string& argument) {
     if (argument.empty()) return invalid_argument("Name a file: /load talk.state");
-    CHIMERE_CHECK_OK(session_->load(expand(argument)));
+    if (argument.ends_with(".gguf")) return switch_model(argument);
+    const Status loaded = session_->load(expand(argument));
+    // Ollama's /load takes a model.
+    if (!loaded.ok() && loaded.error().code == Error::Code::kNotFound &&
+        runtime::find_model(argument, session_->settings()).ok()) {
+      return switch_model(argument);
+    }
+    CHIMERE_CHECK_OK(loaded);
     resumed(argument);
     return {};
   }
@@ -335,8 +407,9 @@ class Chat {
 
   Status json(const std::string& argument) {
     if (argument.empty()) {
-      tell(session_->has_schema() ? "Answers are JSON; /json off ends it."
-                                  : "Answers are text; /json SCHEMA.json or /json any makes JSON.");
+      tell(session_->has_constraint()
+               ? "Answers follow a schema, grammar or pattern; /json off ends it."
+               : "Answers are text; /json SCHEMA.json or /json any makes JSON.");
       return {};
     }
     std::string schema;
@@ -347,7 +420,9 @@ class Chat {
     } else if (argument != "off") {
       CHIMERE_TRY(schema, read_file(expand(argument)));
     }
-    CHIMERE_CHECK_OK(session_->set_schema(schema));
+    std::optional<constraints::ConstraintSpec> spec;
+    if (!schema.empty()) spec.emplace(constraints::JsonSchemaSpec{schema}, std::nullopt);
+    CHIMERE_CHECK_OK(session_->set_constraint(std::move(spec)));
     tell(schema.empty() ? "Answers are text again." : "Answers are JSON from now on.");
     return {};
   }
@@ -382,13 +457,21 @@ class Chat {
 
 }  // namespace
 
-Status run_chat(const CommandLine& line, const std::string& state) {
+Option add_conversation_flags(Command& command, ChatFlags& flags) {
+  command.option("--system", flags.system, "The system message, which says how to answer");
+  return add_state_flag(command, flags.state);
+}
+
+Status run_chat(const CommandLine& line, const ChatFlags& flags) {
   const bool editor = is_terminal(StandardStream::kInput) &&
                       has_control_sequences(StandardStream::kError) && !line.json;
-  CHIMERE_TRY(auto session, ChatSession::open(line, state, !editor));
+  CHIMERE_TRY(auto constraint, constraint_spec(flags.constraint));
+  CHIMERE_TRY(auto session, ChatSession::open(line, flags.state, !editor));
+  if (!flags.system.empty()) session->set_system(flags.system);
+  CHIMERE_CHECK_OK(session->set_constraint(std::move(constraint)));
   Chat chat(std::move(session));
   if (editor) chat.welcome();
-  chat.resumed(state);
+  chat.resumed(flags.state);
   if (!editor) return chat.read_lines();
   if (!line.settings.get(settings::kQuiet)) {
     std::cerr << "Ask something. /help lists commands, Ctrl-D leaves.\n";
@@ -397,10 +480,11 @@ Status run_chat(const CommandLine& line, const std::string& state) {
 }
 
 void declare_chat(Command& app, CommandLine& line) {
-  const auto state = std::make_shared<std::string>();
+  const auto flags = std::make_shared<ChatFlags>();
   Command command = add_command(app, line, "chat", "A conversation on the terminal",
-                                [&line, state] { return run_chat(line, *state); });
-  add_state_flag(command, *state);
+                                [&line, flags] { return run_chat(line, *flags); });
+  add_conversation_flags(command, *flags);
+  add_output_constraint(command, flags->constraint);
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "wrap_text.h"
 
 namespace chimere::app {
 namespace {
@@ -34,8 +37,11 @@ constexpr auto kChatCommands = std::to_array<ChatCommand>({
      "Show the last answer's statistics, or those of every answer"},
     {CommandId::kClear, "/clear", "", "", CommandArgument::kNone,
      "Start over; the system message remains"},
-    {CommandId::kExit, "/exit", "/bye", "", CommandArgument::kNone, "Leave, as Ctrl-D does"},
+    {CommandId::kShow, "/show", "", "", CommandArgument::kNone, "What is known about the model"},
+    {CommandId::kExit, "/exit", "/bye /quit", "", CommandArgument::kNone, "Leave, as Ctrl-D does"},
 });
+
+constexpr std::string_view kQuotes = "\"\"\"";
 
 }  // namespace
 
@@ -43,12 +49,18 @@ std::span<const ChatCommand> chat_commands() { return kChatCommands; }
 
 const ChatCommand* find_chat_command(std::string_view name) {
   const auto* const found = std::ranges::find_if(kChatCommands, [&](const ChatCommand& command) {
-    return command.name == name || (!command.alias.empty() && command.alias == name);
+    if (command.name == name) return true;
+    for (std::string_view aliases = command.alias; !aliases.empty();) {
+      const size_t end = std::min(aliases.find(' '), aliases.size());
+      if (aliases.substr(0, end) == name) return true;
+      aliases.remove_prefix(std::min(end + 1, aliases.size()));
+    }
+    return false;
   });
   return found == kChatCommands.end() ? nullptr : found;
 }
 
-std::string chat_help() {
+std::string chat_help(size_t columns) {
   size_t width = 0;
   for (const ChatCommand& c : kChatCommands) {
     width = std::max(width, c.name.size() + c.argument.size());
@@ -58,13 +70,15 @@ std::string chat_help() {
     std::string left(c.name);
     if (!c.argument.empty()) (left += ' ') += c.argument;
     left.resize(width + 3, ' ');
-    ((out += left) += c.help) += '\n';
+    out += left + wrap_text(c.help, left.size(), columns, left.size()) + '\n';
   }
-  return out +
-         "Enter sends; Alt-Enter, or a backslash at the end, begins a new line. Tab completes,\n"
-         "Ctrl-R searches the history, Ctrl-X Ctrl-E opens $EDITOR. Ctrl-C stops the answer, "
-         "twice\n"
-         "it leaves.\n";
+  return out + '\n' +
+         wrap_text(
+             "Enter sends. Alt-Enter, or a backslash at the end, begins a new line; \"\"\" begins "
+             "and ends a text of several lines. Tab completes, Ctrl-R searches the history, Ctrl-X "
+             "Ctrl-E opens $EDITOR. Ctrl-C stops the answer; twice at the prompt, it leaves.",
+             0, columns, 0) +
+         '\n';
 }
 
 ChatInput read_chat_input(std::string_view line) {
@@ -80,6 +94,40 @@ ChatInput read_chat_input(std::string_view line) {
   const size_t last = argument.find_last_not_of(" \t\n");
   argument = first == std::string_view::npos ? "" : argument.substr(first, last - first + 1);
   return {.is_command = true, .name = std::string(name), .argument = std::string(argument)};
+}
+
+SetWords read_set_words(std::string_view argument) {
+  constexpr std::string_view kSpace = " \t\n";
+  const auto take = [&]() -> std::string {
+    const size_t end = std::min(argument.find_first_of(kSpace), argument.size());
+    std::string word(argument.substr(0, end));
+    argument.remove_prefix(std::min(argument.find_first_not_of(kSpace, end), argument.size()));
+    return word;
+  };
+  std::string name = take();
+  if (name == "parameter") name = take();
+  std::string value(argument);
+  if (value.size() > 1 && value.front() == '"' && value.back() == '"') {
+    value = value.substr(1, value.size() - 2);
+  }
+  return {.name = std::move(name), .value = std::move(value)};
+}
+
+bool opens_block(std::string_view line) {
+  return line.starts_with(kQuotes) && line.find(kQuotes, kQuotes.size()) == std::string_view::npos;
+}
+
+bool closes_block(std::string_view line) { return line.find(kQuotes) != std::string_view::npos; }
+
+std::string block_text(std::string_view text) {
+  if (!text.starts_with(kQuotes)) return std::string(text);
+  text.remove_prefix(kQuotes.size());
+  if (text.starts_with('\n')) text.remove_prefix(1);
+  const size_t end = text.find(kQuotes);
+  std::string out(text.substr(0, end));
+  if (end != std::string_view::npos) out += text.substr(end + kQuotes.size());
+  if (out.ends_with('\n')) out.pop_back();
+  return out;
 }
 
 }  // namespace chimere::app

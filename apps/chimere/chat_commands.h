@@ -2,6 +2,7 @@
 #ifndef CHIMERE_APPS_CHIMERE_CHAT_COMMANDS_H_
 #define CHIMERE_APPS_CHIMERE_CHAT_COMMANDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@ struct ChatCommand {
     kFile,
     kJson,
     kStats,
+    kShow,
     kClear,
     kExit,
   };
@@ -31,7 +33,7 @@ struct ChatCommand {
 
   Id id;
   std::string_view name;      ///< "/help"
-  std::string_view alias;     ///< of other programs; empty: none
+  std::string_view alias;     ///< of other programs, with spaces between them; empty: none
   std::string_view argument;  ///< as the help shows it; empty: none
   Argument completes;
   std::string_view help;  ///< one sentence, no full stop
@@ -42,7 +44,7 @@ std::span<const ChatCommand> chat_commands();
 const ChatCommand* find_chat_command(std::string_view name);
 
 /// What /help prints.
-std::string chat_help();
+std::string chat_help(size_t columns);
 
 /// A line that begins with the name of a command, or with what looks like one.
 struct ChatInput {
@@ -51,6 +53,21 @@ struct ChatInput {
   std::string argument;  ///< without the space around it
 };
 ChatInput read_chat_input(std::string_view line);
+
+/// The words of /set as `NAME VALUE`, from what Ollama has in their place: "parameter NAME VALUE",
+/// "system TEXT". Empty members: there is none.
+struct SetWords {
+  std::string name = {};
+  std::string value = {};
+};
+SetWords read_set_words(std::string_view argument);
+
+/// Whether """ begins a text of several lines in this line and does not end it.
+bool opens_block(std::string_view line);
+/// Whether a line of such a text ends it.
+bool closes_block(std::string_view line);
+/// A text between """, without them; any other text as it is.
+std::string block_text(std::string_view text);
 
 }  // namespace chimere::app
 

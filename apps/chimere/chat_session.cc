@@ -25,15 +25,18 @@ std::string short_name(const std::string& path) {
 }
 
 /// What is worth a line behind every answer on a terminal.
-std::string short_statistics(const engine::Outcome& o) {
+std::string short_statistics(const Generation& generation, int64_t trained, int64_t context) {
+  const engine::Outcome& o = generation.outcome;
   std::string text = fmt::format("{} tokens, {:.1f} tok/s", o.tokens.size(), decode_rate(o));
   switch (o.reason) {
     case engine::FinishReason::kCancelled:
-      return text + "; stopped by Ctrl-C";
+      return text + (generation.repeated ? "; it repeated itself" : "; stopped by Ctrl-C");
     case engine::FinishReason::kLength:
       return text + "; cut off by max-tokens";
     case engine::FinishReason::kContextFull:
-      return text + "; the context is full: /clear starts over, --ctx makes it larger";
+      text += "; the context is full: /clear starts over";
+      if (trained == 0 || context < trained) return text + ", --ctx makes it larger";
+      return text + fmt::format(", and the model was trained for no more than {} tokens", trained);
     default:
       return text;
   }
@@ -89,7 +92,7 @@ Result<std::vector<Message>> from_json(const std::string& text, const std::strin
 Result<std::unique_ptr<ChatSession::Model>> ChatSession::load_model(const Settings& settings,
                                                                     bool notice) {
   CHIMERE_TRY(const runtime::ModelPath found,
-              runtime::find_model(settings.get(settings::kModel), settings));
+              find_model_or_suggest(settings.get(settings::kModel), settings));
   CHIMERE_TRY(auto file, notice ? open_model(settings) : gguf::Reader::open(found.path));
   CHIMERE_TRY(runtime::ModelFacts facts, runtime::model_facts(*file));
   CHIMERE_TRY(runtime::LoadedModel loaded,
@@ -152,40 +155,39 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
   request.prompt = std::move(prompt.tokens);
   request.prefix = prefix_;
   request.keep_prefix = true;
-  if (!schema_.empty()) {
-    constraints::ConstraintSpec spec{constraints::JsonSchemaSpec{schema_}, std::nullopt};
-    CHIMERE_TRY(request.constraint, compile(std::move(spec), model_->loaded, prompt.start));
-  }
+  CHIMERE_TRY(request.constraint, compile(constraint_, model_->loaded, prompt.start));
   last_seed_ = request.sampling.seed;
   warn_of_context(model_->loaded, request);
   const auto form =
-      schema_.empty() ? GenerationStream::Form::kMarkdown : GenerationStream::Form::kPlain;
+      constraint_ ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown;
   GenerationStream stream(line_, prompt.start, form);
-  auto outcome = generate(*model_->engine, std::move(request),
-                          [&](std::string_view piece) { stream.push(piece); });
-  if (!outcome.ok()) return std::move(outcome).error();
+  CHIMERE_TRY(Generation generation, generate(*model_->engine, std::move(request), line_.settings,
+                                              [&](std::string_view piece) { stream.push(piece); }));
+  engine::Outcome& outcome = generation.outcome;
   stream.finish();
+  tell_of_limits(generation, line_.settings);
   if (line_.json) {
     turns_.push_back({{"text", stream.answer()},
                       {"reasoning", stream.reasoning()},
-                      {"tokens", outcome->tokens.size()},
-                      {"prompt_tokens", outcome->prompt_tokens},
-                      {"reused_tokens", outcome->reused_tokens},
-                      {"finish", engine::finish_reason_name(outcome->reason)},
+                      {"tokens", outcome.tokens.size()},
+                      {"prompt_tokens", outcome.prompt_tokens},
+                      {"reused_tokens", outcome.reused_tokens},
+                      {"finish", finish_name(generation)},
                       {"seed", last_seed_}});
   }
   if (!line_.settings.get(settings::kQuiet) && statistics_ != Statistics::kNone) {
     const bool faint = has_colours(StandardStream::kError);
     std::cerr << (faint ? "\x1b[2m(" : "(")
-              << (statistics_ == Statistics::kFull ? statistics(*outcome, last_seed_)
-                                                   : short_statistics(*outcome))
+              << (statistics_ == Statistics::kFull
+                      ? statistics(generation, last_seed_)
+                      : short_statistics(generation, model_->facts.trained_context, context()))
               << (faint ? ")\x1b[0m\n" : ")\n");
   }
-  if (outcome->prefix) prefix_ = std::move(outcome->prefix);
-  outcome->prefix.reset();
-  model_->conversation.add_answer(outcome->text);
-  last_tokens_ = outcome->prompt_tokens + static_cast<int64_t>(outcome->tokens.size());
-  last_ = *std::move(outcome);
+  if (outcome.prefix) prefix_ = std::move(outcome.prefix);
+  outcome.prefix.reset();
+  model_->conversation.add_answer(outcome.text);
+  last_tokens_ = outcome.prompt_tokens + static_cast<int64_t>(outcome.tokens.size());
+  last_ = std::move(generation);
   keep();
   return {};
 }
@@ -224,13 +226,10 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
   return {};
 }
 
-Status ChatSession::set_schema(std::string schema) {
-  if (!schema.empty()) {
-    constraints::ConstraintSpec spec{constraints::JsonSchemaSpec{schema}, std::nullopt};
-    CHIMERE_TRY(const auto compiled,
-                compile(std::move(spec), model_->loaded, text::ReasoningSplitter::Start::kContent));
-  }
-  schema_ = std::move(schema);
+Status ChatSession::set_constraint(std::optional<constraints::ConstraintSpec> constraint) {
+  CHIMERE_TRY(const auto compiled,
+              compile(constraint, model_->loaded, text::ReasoningSplitter::Start::kContent));
+  constraint_ = std::move(constraint);
   return {};
 }
 
@@ -238,7 +237,7 @@ Status ChatSession::switch_model(const std::string& name) {
   Settings changed = line_.settings;
   CHIMERE_CHECK_OK(changed.set(settings::kModel, name, "/model"));
   // Everything that can be checked is checked while the old model is still there.
-  CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model(name, changed));
+  CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, changed));
   CHIMERE_TRY(const auto file, gguf::Reader::open(found.path));
   CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(*file));
   if (facts.pooled) return invalid_argument(name + " computes vectors or scores, and no answers.");

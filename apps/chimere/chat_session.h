@@ -11,8 +11,10 @@
 
 #include "base/result.h"
 #include "command.h"
+#include "constraints/constraint.h"
 #include "conversation.h"
 #include "engine/engine.h"
+#include "generate.h"
 #include "json.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_facts.h"
@@ -44,9 +46,8 @@ class ChatSession {
   void set_system(std::string text);
   /// Errors: kInvalidArgument (not a sampling option, an invalid value).
   Status set_option(const std::string& name, const std::string& value);
-  /// Answers become JSON documents of this schema; empty: text again. Errors: those of
-  /// Constraint::compile().
-  Status set_schema(std::string schema);
+  /// What answers must match; absent: anything. Errors: those of Constraint::compile().
+  Status set_constraint(std::optional<constraints::ConstraintSpec> constraint);
   /// Continues the conversation with another model. Errors: those of loading; if the model was
   /// found but cannot be loaded, the old one is loaded again.
   Status switch_model(const std::string& name);
@@ -73,7 +74,7 @@ class ChatSession {
   int64_t last_tokens() const { return last_tokens_; }
   /// Number of tokens of a text.
   int64_t count_tokens(std::string_view text) const;
-  bool has_schema() const { return !schema_.empty(); }
+  bool has_constraint() const { return constraint_.has_value(); }
   void report(Statistics statistics) { statistics_ = statistics; }
   /// The turns so far, for --json.
   const Json& turns() const { return turns_; }
@@ -100,9 +101,9 @@ class ChatSession {
   StateFile file_;
   engine::Request request_;  ///< settings of every turn
   std::optional<engine::Prefix> prefix_;
-  std::string schema_;
+  std::optional<constraints::ConstraintSpec> constraint_;
   Statistics statistics_ = Statistics::kFull;
-  std::optional<engine::Outcome> last_;
+  std::optional<Generation> last_;
   uint64_t last_seed_ = 0;
   int64_t last_tokens_ = 0;
   Json turns_ = Json::array();

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <utility>
 
+#include "help_format.h"
+
 namespace chimere::app {
 
 const char* const kNameModel =
@@ -133,8 +135,11 @@ void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
     line.flags.emplace_back(setting, value);
   };
   if (s.kind == SettingInfo::Kind::kSwitch) {
-    command.app().add_flag_callback(
-        names, [take] { take("1"); }, fmt::format("{} [{}]", s.help, settings::variable_name(s)));
+    command.app()
+        .add_flag_callback(
+            names, [take] { take("1"); },
+            fmt::format("{} [{}]", s.help, settings::variable_name(s)))
+        ->group(std::string(flag_group(s)));
     return;
   }
   std::string help(s.help);
@@ -150,6 +155,7 @@ void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
   if (&s == &settings::kModel) Option(option).check(not_empty(kNameModel));
   if (!s.default_value.empty()) option->default_str(std::string(s.default_value));
   option->type_name(s.kind == SettingInfo::Kind::kText ? "TEXT" : "N");
+  option->group(std::string(flag_group(s)));
 }
 
 }  // namespace

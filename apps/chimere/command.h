@@ -152,6 +152,7 @@ void declare_imatrix(Command& app, CommandLine& line);
 void declare_quantize(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);
+void declare_models(Command& app, CommandLine& line);
 void declare_rm(Command& app, CommandLine& line);
 /// Whether this program was built with the server; otherwise `serve` and `keys` say how to get it.
 extern const bool kWithServer;
@@ -168,10 +169,6 @@ void declare_version(Command& program, CommandLine& line);
 void declare_help(Command& program, CommandLine& line);
 void declare_completion(Command& program, CommandLine& line);
 void declare_man(Command& program, CommandLine& line);
-
-/// Runs the chat, also for `chimere` and `chimere run` on a terminal. `state`: the file that keeps
-/// the conversation; empty: none.
-Status run_chat(const CommandLine& line, const std::string& state = "");
 
 }  // namespace chimere::app
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interrupt.h"
+#include "repetition.h"
 
 namespace chimere::app {
 
@@ -15,19 +16,44 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& 
       {.max_step_rows = loaded.step_rows, .max_running = 1, .context = loaded.context});
 }
 
-Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
-                                 const std::function<void(std::string_view)>& show) {
-  engine::Outcome outcome;
-  request.on_token = [&](const engine::TokenEvent& event) { show(event.text); };
+Result<Generation> generate(engine::Engine& engine, engine::Request request,
+                            const Settings& settings,
+                            const std::function<void(std::string_view)>& show) {
+  Generation generation;
+  engine::Outcome& outcome = generation.outcome;
+  const bool limited = !settings.is_set(settings::kMaxTokens);
+  if (limited) request.max_tokens = kDefaultTokens;
+  Repetition repetition;
+  request.on_token = [&](const engine::TokenEvent& event) {
+    if (generation.repeated) return;
+    show(event.text);
+    repetition.add(event.token.id);
+    generation.repeated = limited && repetition.endless();
+  };
   request.on_finish = [&](engine::Outcome o) { outcome = std::move(o); };
   const InterruptScope interrupt;
   CHIMERE_TRY(const engine::RequestId id, engine.submit(std::move(request)));
   while (engine.step()) {
-    if (interrupt.interrupted()) (void)engine.cancel(id);
+    if (generation.repeated || interrupt.interrupted()) (void)engine.cancel(id);
   }
   if (outcome.reason == engine::FinishReason::kError) return std::move(outcome.error);
-  show(outcome.text_tail);
-  return outcome;
+  generation.repeated = generation.repeated && outcome.reason == engine::FinishReason::kCancelled;
+  if (!generation.repeated) show(outcome.text_tail);
+  return generation;
+}
+
+void tell_of_limits(const Generation& generation, const Settings& settings) {
+  if (settings.is_set(settings::kMaxTokens)) return;
+  if (generation.repeated) {
+    std::cerr << "The answer repeated itself and was ended; with -n N it goes on for N tokens.\n";
+  } else if (generation.outcome.reason == engine::FinishReason::kLength) {
+    std::cerr << fmt::format("The answer was ended after {} tokens; -n N sets another limit.\n",
+                             kDefaultTokens);
+  }
+}
+
+const char* finish_name(const Generation& generation) {
+  return generation.repeated ? "repetition" : engine::finish_reason_name(generation.outcome.reason);
 }
 
 void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& request) {
@@ -49,7 +75,8 @@ double decode_rate(const engine::Outcome& o) {
   return static_cast<double>(o.tokens.size() - 1) / o.decode_seconds;
 }
 
-std::string statistics(const engine::Outcome& o, uint64_t seed) {
+std::string statistics(const Generation& generation, uint64_t seed) {
+  const engine::Outcome& o = generation.outcome;
   std::string prompt = fmt::format("{} prompt tokens", o.prompt_tokens);
   if (o.reused_tokens > 0) prompt += fmt::format(", {} of them from the cache", o.reused_tokens);
   std::string drafts;
@@ -59,7 +86,7 @@ std::string statistics(const engine::Outcome& o, uint64_t seed) {
   }
   return fmt::format("{} ({:.1f} tok/s); {} tokens ({:.1f} tok/s{}); {}; seed {}", prompt,
                      prompt_rate(o), o.tokens.size(), decode_rate(o), drafts,
-                     engine::finish_reason_name(o.reason), seed);
+                     finish_name(generation), seed);
 }
 
 }  // namespace chimere::app

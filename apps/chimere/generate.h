@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/settings.h"
 #include "engine/engine.h"
 #include "runtime/loaded_model.h"
 
@@ -17,11 +18,21 @@ namespace chimere::app {
 /// An engine for one request at a time.
 Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded);
 
+struct Generation {
+  engine::Outcome outcome;
+  bool repeated = false;  ///< ended because it repeated itself without end
+};
+
 /// Runs the request to its end, or until Ctrl-C (FinishReason::kCancelled; a second one ends the
-/// program). `show` receives all text piece by piece. Errors: those of submit() and of the
-/// generation.
-Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
-                                 const std::function<void(std::string_view)>& show);
+/// program). `show` receives all text piece by piece. Without --max-tokens in the settings the
+/// generation ends after kDefaultTokens, or when it repeats itself. Errors: those of submit() and
+/// of the generation.
+Result<Generation> generate(engine::Engine& engine, engine::Request request,
+                            const Settings& settings,
+                            const std::function<void(std::string_view)>& show);
+constexpr int32_t kDefaultTokens = 16384;
+/// Says on standard error that a default limit has ended the generation.
+void tell_of_limits(const Generation& generation, const Settings& settings);
 
 /// Warns on standard error if max_tokens exceeds what the context leaves after the prompt.
 void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& request);
@@ -30,7 +41,9 @@ void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& 
 double prompt_rate(const engine::Outcome& outcome);
 double decode_rate(const engine::Outcome& outcome);
 /// "12 prompt tokens (340.1 tok/s), 56 tokens (78.9 tok/s), stop, seed 123".
-std::string statistics(const engine::Outcome& outcome, uint64_t seed);
+std::string statistics(const Generation& generation, uint64_t seed);
+/// "stop", "length", "context", "cancelled", "repetition".
+const char* finish_name(const Generation& generation);
 
 }  // namespace chimere::app
 

@@ -32,6 +32,8 @@ InterruptScope::~InterruptScope() {
 
 bool InterruptScope::interrupted() const { return interrupts > 0; }
 
+void InterruptScope::interrupt() { interrupts = 1; }
+
 void InterruptScope::reset() { interrupts = 0; }
 
 }  // namespace chimere::app

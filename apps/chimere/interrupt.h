@@ -15,6 +15,8 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   bool interrupted() const;
+  /// As the first Ctrl-C does.
+  void interrupt();
   /// Forgets the Ctrl-C so far.
   void reset();
 

@@ -11,8 +11,13 @@
 #include <vector>
 
 #include "base/system.h"
+#include "chat.h"
 #include "command.h"
-#include "suggestions.h"
+#include "foreign_flags.h"
+#include "given_command.h"
+#include "help_format.h"
+#include "nearest_word.h"
+#include "runtime/model_path.h"
 
 namespace chimere::app {
 namespace {
@@ -47,28 +52,43 @@ const CLI::App& given_command(const CLI::App& program) {
   return *command;
 }
 
-/// Advice for the first flag of another program on the command line; empty: there is none.
-std::string advice_on_flags(const CLI::App& program, std::span<const std::string> arguments) {
-  const CLI::App& command = given_command(program);
-  const ForeignFlag* flag = find_foreign_flag(arguments, [&](const std::string& name) {
-    return command.get_option_no_throw(name) != nullptr;
-  });
-  if (flag == nullptr) return "";
-  return std::string(flag->name) +
-         " is a flag of another program; here: " + std::string(flag->advice);
+/// The command that the words name, also if the parser would not get as far.
+const CLI::App& named_command(const CLI::App& program, std::span<const std::string> words) {
+  const CLI::App* command = &program;
+  for (const std::string& word : words) {
+    const auto below =
+        command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (below.empty()) break;
+    command = below.front();
+  }
+  return *command;
 }
 
-/// The message for words that no command expects.
-std::string unexpected(const CLI::App& program) {
-  const std::vector<std::string> words = program.remaining(true);
-  std::string message = "Unexpected arguments:";
-  for (const std::string& word : words) message += " " + word;
+/// The words without flags of other programs.
+OwnArguments own_arguments(const CLI::App& program, std::span<const std::string> words) {
+  const CLI::App& command = named_command(program, words);
+  if (command.get_allow_extras()) return {.words = {words.begin(), words.end()}};
+  return without_foreign_flags(words, [&](const std::string& name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return OwnFlag{option != nullptr, option != nullptr && option->get_expected_max() > 0};
+  });
+}
+
+/// "did you mean --temp" for the first unknown flag, or for words that are a prompt.
+std::string meant(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App& command = given_command(program);
-  const std::string& name = command.get_name();
-  const bool prompts = &command == &program || name == "chat";
-  std::string suggestion = prompts ? prompt_suggestion(words) : "";
-  if (&command == &program && suggestion.empty()) suggestion = command_suggestion(words);
-  return suggestion.empty() ? message : message + "; " + suggestion;
+  const auto flag =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("--"); });
+  if (flag == words.end()) return command.get_name() == "chat" ? prompt_suggestion(words) : "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const ForeignFlag& other : foreign_flags()) {
+    if (other.name.starts_with("--")) names.emplace_back(other.name);
+  }
+  const std::string near = nearest_word(flag->substr(0, flag->find('=')), names);
+  return near.empty() ? "" : "did you mean " + near;
 }
 
 /// "chimere engram query": the words that name the innermost command given.
@@ -79,6 +99,27 @@ std::string path_of(const CLI::App& program) {
     path += " " + command->get_name();
   }
   return path;
+}
+
+/// The message for words that no command expects.
+std::string unexpected(const CLI::App& program) {
+  const std::vector<std::string> words = program.remaining(true);
+  std::string message = "Unexpected arguments:";
+  if (!words.empty() && words.front().starts_with("--")) {
+    message = "`" + path_of(program) + "` has no flag " + words.front();
+  } else {
+    for (const std::string& word : words) message += " " + word;
+  }
+  const std::string suggestion = meant(program, words);
+  return suggestion.empty() ? message : message + "; " + suggestion;
+}
+
+/// Whether `chimere NAME` runs a model of this name.
+bool is_model(const std::string& name) {
+  CommandLine trial;
+  if (!collect_settings(trial).ok()) return false;  // which is complained of later
+  const auto found = runtime::find_model(name, trial.settings);
+  return found.ok() && found->path.ends_with(".gguf");
 }
 
 /// The message for a command that lacks a flag, an argument or a subcommand.
@@ -148,12 +189,13 @@ int complain_of_usage(std::string message) {
 
 int run_program(int argc, char** argv) {
   CLI::App app("Runs hybrid state-space and mixture-of-experts language models.", "chimere");
+  set_help_format(app);
   app.footer(
-      "Settings may also be given in ~/.config/chimere/config (key = value, keys are flag names "
-      "without dashes) or in\n"
-      "CHIMERE_* variables; flags override variables, and variables override the file. See "
-      "`chimere COMMAND --help`.\n"
-      "Without a command on a terminal, the chat opens.");
+      "Without a command on a terminal, the chat opens. `chimere COMMAND --help` lists the flags "
+      "of "
+      "a command; they may also be given in ~/.config/chimere/config (key = value, keys are flag "
+      "names without dashes) or in CHIMERE_* variables. Flags override variables, and variables "
+      "override the file.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", version_text,
                        "Print the version and what the program was built with, and exit");
@@ -174,6 +216,7 @@ int run_program(int argc, char** argv) {
   declare_imatrix(program, line);
   declare_quantize(program, line);
   declare_list(program, line);
+  declare_models(program, line);
   declare_rm(program, line);
   declare_serve(program, line);
   declare_keys(program, line);
@@ -186,27 +229,25 @@ int run_program(int argc, char** argv) {
   declare_man(program, line);
   declare_help(program, line);
   declare_version(program, line);
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+  }
+  const auto words = with_command(std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+                                  commands, is_model);
+  if (!words.ok()) return complain_of_usage(words.error().message);
+  const OwnArguments arguments = own_arguments(app, *words);
+  if (!arguments.refusal.empty()) return complain_of_usage(arguments.refusal);
   try {
-    app.parse(reversed_words(arguments));
+    app.parse(reversed_words(arguments.words));
   } catch (const CLI::ParseError& e) {
-    // Before --help, because "-hf" is parsed as -h followed by another flag.
-    const std::string advice = advice_on_flags(app, arguments);
-    if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain_of_usage(usage_error(app, e));
   }
-  // "-md FILE" is parsed as -m d and the word FILE, which some commands take.
-  const CLI::Option* words = given_command(app).get_option_no_throw("WORDS");
-  if (words != nullptr && words->count() > 0) {
-    const std::string advice = advice_on_flags(app, arguments);
-    if (!advice.empty()) return complain_of_usage(advice);
-  }
   const Status settings = collect_settings(line);
-  if (!settings.ok()) {
-    // "-ngl" is parsed as -n with the value "gl".
-    const std::string advice = advice_on_flags(app, arguments);
-    return advice.empty() ? complain(settings.error().message, kUsage) : complain_of_usage(advice);
+  if (!settings.ok()) return complain(settings.error().message, kUsage);
+  if (!line.settings.get(settings::kQuiet)) {
+    for (const std::string& notice : arguments.notices) std::cerr << notice << '\n';
   }
   if (!line.run) {
     if (!is_terminal(StandardStream::kInput) || !is_terminal(StandardStream::kOutput)) {

@@ -1,6 +1,7 @@
 // chimere man: the manual page, from the commands and the registry of settings.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "command.h"
 #include "command_tree.h"
+#include "help_format.h"
 
 namespace chimere::app {
 namespace {
@@ -70,6 +72,9 @@ std::string commands(const std::vector<CommandFacts>& tree) {
       out += tag(f.names, f.takes_value ? "VALUE" : "") + roff(f.help) + ".\n";
     }
     if (!settings.empty()) out += ".PP\nSettings: " + roff(settings) + ".\n";
+    if (const CommandNotes* notes = find_command_notes(c.name); notes != nullptr) {
+      out += ".PP\nExample: \\fB" + roff(notes->example) + "\\fR\n";
+    }
   }
   return out;
 }
@@ -98,6 +103,33 @@ std::string settings_list() {
   return out;
 }
 
+/// The commands by groups, each with what it does.
+std::string groups(const std::vector<CommandFacts>& tree) {
+  std::string out;
+  std::string_view group;
+  for (const CommandNotes& notes : command_notes()) {
+    if (notes.group.empty()) continue;
+    const auto command = std::ranges::find(tree, notes.command, &CommandFacts::name);
+    if (command == tree.end()) continue;
+    if (notes.group != group) out += ".PP\n" + roff(notes.group) + ":\n";
+    group = notes.group;
+    out += tag({command->name}, "") + roff(command->help) + "\n";
+  }
+  return out;
+}
+
+std::string example_list() {
+  std::string out = ".SH EXAMPLES\n.nf\n";
+  for (const CommandNotes& notes : command_notes()) {
+    if (!notes.command.empty() && notes.group.empty()) continue;
+    for (const std::string_view example :
+         {notes.example, notes.second_example, notes.third_example}) {
+      if (!example.empty()) out += roff(example) + "\n";
+    }
+  }
+  return out + ".fi\n";
+}
+
 std::string manual(const Command& program) {
   const std::vector<CommandFacts> tree = command_tree(program);
   return ".TH CHIMERE 1 \"\" \"chimere " CHIMERE_VERSION
@@ -112,10 +144,11 @@ std::string manual(const Command& program) {
          "With \\fB\\-\\-json\\fR a command prints one JSON document on standard output and "
          "everything else on "
          "standard error.\n" +
-         commands(tree) + settings_list() +
+         groups(tree) + commands(tree) + settings_list() + example_list() +
          ".SH FILES\n.TP\n\\fI~/.config/chimere/config\\fR\nSettings, a line \\(lqkey = value\\(rq "
          "each.\n"
          ".TP\n\\fI~/.local/share/chimere/models\\fR\nThe model folder.\n"
+         ".TP\n\\fI~/.local/state/chimere\\fR\nThe history of the chat and stored prompt states.\n"
          ".SH EXIT STATUS\n0: success. 1: an error. 2: wrong usage. 130: interrupted.\n";
 }
 

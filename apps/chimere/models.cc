@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/byte_amount.h"
+#include "base/system.h"
 #include "command.h"
 #include "hub/model_folder.h"
 #include "json.h"
+#include "recommended_models.h"
 #include "runtime/model_path.h"
 
 namespace chimere::app {
@@ -34,14 +36,18 @@ Status list(const CommandLine& line) {
   if (models.empty()) {
     std::cerr << "There is no model in " << folder
               << "; `chimere pull OWNER/NAME` downloads one.\n";
-    return {};
   }
+  const std::vector<std::string> shipped = runtime::shipped_models();
   size_t width = 4;
+  for (const std::string& name : shipped) width = std::max(width, name.size());
   for (const hub::LocalModel& m : models) width = std::max(width, m.name.size());
   for (const hub::LocalModel& m : models) {
     std::cout << fmt::format("{:{}}  {:>10}{}\n", m.name, width,
                              human_bytes(static_cast<double>(m.bytes)),
                              m.partial ? "  unfinished: pull it again, or rm it" : "");
+  }
+  for (const std::string& name : shipped) {
+    std::cout << fmt::format("{:{}}  comes with the program\n", name, width);
   }
   return {};
 }
@@ -71,7 +77,45 @@ Status remove(const CommandLine& line, const std::vector<std::string>& names) {
   return {};
 }
 
+/// Models worth pulling; `fitting`: those that this machine's memory holds.
+Status suggest(const CommandLine& line, bool fitting) {
+  std::vector<RecommendedModel> models(recommended_models().begin(), recommended_models().end());
+  if (fitting) {
+    models = models_for_memory(available_memory(), models.size());
+    std::ranges::reverse(models);
+  }
+  if (line.json) {
+    Json rows = Json::array();
+    for (const RecommendedModel& m : models) {
+      rows.push_back({{"name", std::string(m.name)},
+                      {"gigabytes", m.gigabytes},
+                      {"note", std::string(m.note)}});
+    }
+    print_json(rows);
+    return {};
+  }
+  if (models.empty()) {
+    std::cerr << "None of the models that `chimere models` lists fits this machine's memory.\n";
+    return {};
+  }
+  size_t width = 0;
+  for (const RecommendedModel& m : models) width = std::max(width, m.name.size());
+  for (const RecommendedModel& m : models) {
+    std::cout << fmt::format("{:{}}  {:>4} GB\n  {}\n", m.name, width, m.gigabytes, m.note);
+  }
+  std::cerr << fmt::format("`chimere pull NAME` downloads one. The list is of {}.\n",
+                           kRecommendedDate);
+  return {};
+}
+
 }  // namespace
+
+void declare_models(Command& app, CommandLine& line) {
+  const auto fitting = std::make_shared<bool>(false);
+  Command command = add_command(app, line, "models", "Lists models worth downloading",
+                                [&line, fitting] { return suggest(line, *fitting); });
+  command.flag("--for-this-machine", *fitting, "Only those that this machine's memory holds");
+}
 
 void declare_list(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "list", "Lists the models in the model folder",

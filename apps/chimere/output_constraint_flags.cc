@@ -1,5 +1,6 @@
 #include "output_constraint_flags.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,13 +20,20 @@ std::vector<std::string> split_choices(std::string_view text) {
   }
 }
 
+/// The text of a flag whose value is a file, or the text itself if it could not be a name.
+Result<std::string> file_or_text(const std::string& value, bool is_text) {
+  return is_text ? Result<std::string>(value) : read_file(value);
+}
+
 }  // namespace
 
 void add_output_constraint(Command& command, OutputConstraintFlags& flags) {
-  const Option schema = command.option("--json-schema", flags.json_schema,
-                                       "FILE with a JSON Schema; the answer is a valid document");
-  const Option grammar = command.option("--grammar", flags.grammar,
-                                        "FILE with a grammar in GBNF; the answer is a text of it");
+  const Option schema =
+      command.option("--json-schema", flags.json_schema,
+                     "A JSON Schema, or the FILE with one; the answer is a valid document");
+  const Option grammar =
+      command.option("--grammar", flags.grammar,
+                     "A grammar in GBNF, or the FILE with one; the answer is a text of it");
   const Option regex =
       command.option("--regex", flags.regex, "The whole answer matches this regular expression");
   Option choices =
@@ -39,10 +47,14 @@ Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
     const OutputConstraintFlags& flags) {
   std::optional<constraints::ConstraintSpec> spec;
   if (flags.json_schema) {
-    CHIMERE_TRY(std::string schema, read_file(*flags.json_schema));
+    const size_t first =
+        std::min(flags.json_schema->find_first_not_of(" \t\n"), flags.json_schema->size());
+    const bool is_text = flags.json_schema->substr(first).starts_with('{');
+    CHIMERE_TRY(std::string schema, file_or_text(*flags.json_schema, is_text));
     spec.emplace(constraints::JsonSchemaSpec{std::move(schema)}, std::nullopt);
   } else if (flags.grammar) {
-    CHIMERE_TRY(std::string grammar, read_file(*flags.grammar));
+    const bool is_text = flags.grammar->find("::=") != std::string::npos;
+    CHIMERE_TRY(std::string grammar, file_or_text(*flags.grammar, is_text));
     spec.emplace(constraints::GbnfSpec{std::move(grammar)}, std::nullopt);
   } else if (flags.regex) {
     spec.emplace(constraints::RegexSpec{*flags.regex}, std::nullopt);

@@ -16,8 +16,8 @@ namespace chimere::app {
 
 /// At most one of them is given.
 struct OutputConstraintFlags {
-  std::optional<std::string> json_schema;  ///< path
-  std::optional<std::string> grammar;      ///< path
+  std::optional<std::string> json_schema;  ///< path, or the schema itself
+  std::optional<std::string> grammar;      ///< path, or the grammar itself
   std::optional<std::string> regex;
   std::optional<std::string> choices;  ///< separated by commas
 };

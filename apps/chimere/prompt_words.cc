@@ -7,12 +7,6 @@ namespace {
 
 bool has_space(const std::string& word) { return word.find_first_of(" \t\n") != std::string::npos; }
 
-/// Nobody begins a sentence like this.
-bool names_a_model(const std::string& word) {
-  return !has_space(word) && (word.ends_with(".gguf") || word.find('/') != std::string::npos ||
-                              (word.find(':') != std::string::npos && !word.ends_with(':')));
-}
-
 std::string join_from(const std::vector<std::string>& words, size_t first) {
   std::string out;
   for (size_t i = first; i < words.size(); ++i) out += (i == first ? "" : " ") + words[i];
@@ -20,6 +14,12 @@ std::string join_from(const std::vector<std::string>& words, size_t first) {
 }
 
 }  // namespace
+
+// Nobody begins a sentence like this.
+bool names_a_model(const std::string& word) {
+  return !has_space(word) && (word.ends_with(".gguf") || word.find('/') != std::string::npos ||
+                              (word.find(':') != std::string::npos && !word.ends_with(':')));
+}
 
 Result<PromptWords> read_prompt_words(const std::vector<std::string>& words, bool model_named,
                                       const std::function<Status(const std::string&)>& find) {

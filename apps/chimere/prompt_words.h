@@ -17,6 +17,9 @@ struct PromptWords {
   std::string notice = {};                 ///< how a word was understood that could be either
 };
 
+/// Whether the word can only mean a model: with a slash, a colon or .gguf in it.
+bool names_a_model(const std::string& word);
+
 /// The first word is a model if `find` finds one of that name and `model_named` is false (--model
 /// was given: all words are the prompt). Errors: those of `find` for a first word that can only
 /// mean a model: with a slash, a colon or .gguf in it, or before a prompt in quotes.

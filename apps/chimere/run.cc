@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "chat.h"
 #include "command.h"
 #include "conversation.h"
 #include "generate.h"
@@ -31,11 +32,12 @@ struct RunFlags {
   std::optional<std::string> prompt;
   bool raw = false;
   std::vector<std::string> stop;
-  std::string state;
-  OutputConstraintFlags constraint;
+  std::string file;
+  ChatFlags chat;
 };
 
-Json outcome_json(const engine::Outcome& o, const GenerationStream& stream, uint64_t seed) {
+Json outcome_json(const Generation& generation, const GenerationStream& stream, uint64_t seed) {
+  const engine::Outcome& o = generation.outcome;
   Json ids = Json::array();
   for (const auto& t : o.tokens) ids.push_back(t.id);
   return {{"text", stream.answer()},
@@ -50,8 +52,13 @@ Json outcome_json(const engine::Outcome& o, const GenerationStream& stream, uint
           {"accepted", o.speculation.accepted},
           {"thinking_tokens", o.thinking.tokens},
           {"thinking_end", engine::thinking_end_name(o.thinking.end)},
-          {"finish", engine::finish_reason_name(o.reason)},
+          {"finish", finish_name(generation)},
           {"seed", seed}};
+}
+
+/// Without the newline that ends a text in a file or pipe.
+void trim_end(std::string& text) {
+  while (text.ends_with('\n')) text.pop_back();
 }
 
 /// The words as a model, which goes into the settings, and a prompt. Errors: those of
@@ -60,7 +67,7 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
   const bool model_named = std::ranges::any_of(
       line.flags, [](const auto& flag) { return flag.first == &settings::kModel; });
   const auto find = [&](const std::string& name) -> Status {
-    CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model(name, line.settings));
+    CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, line.settings));
     // Any file could be meant by a path.
     if (found.path.ends_with(".gguf")) return {};
     return not_found("'" + found.path + "' is no GGUF file.");
@@ -75,7 +82,17 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
   if (!words.notice.empty() && !line.settings.get(settings::kQuiet)) {
     std::cerr << words.notice << '\n';
   }
-  return words.prompt ? words.prompt : flags.prompt;
+  if (!flags.file.empty() && (words.prompt || flags.prompt)) {
+    return invalid_argument("The prompt is given twice: with --file " + flags.file +
+                            " and in words.");
+  }
+  if (flags.prompt) return flags.prompt;
+  if (!words.prompt) return std::optional<std::string>();
+  if (!has_piped_input()) return words.prompt;
+  // As in `cat notes.txt | chimere run "Summarise this:"`.
+  CHIMERE_TRY(std::string input, read_standard_input());
+  trim_end(input);
+  return std::optional(input.empty() ? *words.prompt : *words.prompt + "\n\n" + input);
 }
 
 Status run(CommandLine line, const RunFlags& flags) {
@@ -83,22 +100,21 @@ Status run(CommandLine line, const RunFlags& flags) {
   std::string prompt;
   if (given) {
     prompt = *given;
-  } else if (is_terminal(StandardStream::kInput)) {
-    return run_chat(line, flags.state);
+  } else if (flags.file.empty() && is_terminal(StandardStream::kInput)) {
+    return run_chat(line, flags.chat);
   } else {
-    CHIMERE_TRY(prompt, read_standard_input());
-    // The newline that ends a piped text is not part of the prompt.
-    while (!flags.raw && prompt.ends_with('\n')) prompt.pop_back();
+    CHIMERE_TRY(prompt, read_file(flags.file.empty() ? "-" : flags.file));
+    if (!flags.raw) trim_end(prompt);
   }
   if (flags.raw ? prompt.empty() : is_blank(prompt)) {
     return invalid_argument("The prompt is empty; give one with -p or on standard input.");
   }
-  const bool keep = !flags.state.empty();
-  CHIMERE_CHECK_OK(check_state_file(flags.state));
-  CHIMERE_TRY(auto spec, constraint_spec(flags.constraint));
+  const bool keep = !flags.chat.state.empty();
+  CHIMERE_CHECK_OK(check_state_file(flags.chat.state));
+  CHIMERE_TRY(auto spec, constraint_spec(flags.chat.constraint));
   CHIMERE_TRY(const runtime::LoadedModel loaded,
               load(line.settings, {.checkpoints = keep ? 2 : 0}));
-  const StateFile file = open_state_file(flags.state, line.settings, loaded);
+  const StateFile file = open_state_file(flags.chat.state, line.settings, loaded);
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
@@ -106,6 +122,9 @@ Status run(CommandLine line, const RunFlags& flags) {
   request.stop = flags.stop;
   auto start = text::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
+    if (!flags.chat.system.empty()) {
+      return invalid_argument("--system needs the chat template, which --raw leaves out.");
+    }
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
     CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings));
@@ -114,6 +133,7 @@ Status run(CommandLine line, const RunFlags& flags) {
       request.prefix = prefix;
       request.keep_prefix = true;
     }
+    if (!flags.chat.system.empty()) conversation->set_system(flags.chat.system);
     CHIMERE_TRY(Conversation::Prompt asked, conversation->ask(prompt));
     request.prompt = std::move(asked.tokens);
     start = asked.start;
@@ -126,10 +146,12 @@ Status run(CommandLine line, const RunFlags& flags) {
   const bool plain = flags.raw || request.constraint != nullptr;
   GenerationStream stream(
       line, start, plain ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown);
-  CHIMERE_TRY(
-      const engine::Outcome outcome,
-      generate(*engine, std::move(request), [&](std::string_view text) { stream.push(text); }));
+  CHIMERE_TRY(const Generation generation,
+              generate(*engine, std::move(request), line.settings,
+                       [&](std::string_view text) { stream.push(text); }));
+  const engine::Outcome& outcome = generation.outcome;
   stream.finish();
+  tell_of_limits(generation, line.settings);
   Status kept;
   if (keep) {
     conversation->add_answer(outcome.text);
@@ -137,9 +159,9 @@ Status run(CommandLine line, const RunFlags& flags) {
     kept = save_conversation(file, *loaded.model, *conversation, prefix);
   }
   if (line.json) {
-    print_json(outcome_json(outcome, stream, seed));
+    print_json(outcome_json(generation, stream, seed));
   } else if (!line.settings.get(settings::kQuiet)) {
-    std::cerr << statistics(outcome, seed) << '\n';
+    std::cerr << statistics(generation, seed) << '\n';
   }
   return kept;
 }
@@ -152,14 +174,16 @@ void declare_run(Command& app, CommandLine& line) {
                                 [&line, flags] { return run(line, *flags); });
   command.option("WORDS", flags->words, "A model's name, then the prompt; either may be left out");
   command.option("-p,--prompt", flags->prompt,
-                 "The prompt; default: WORDS, else standard input, or a chat on a terminal");
+                 "The prompt; default: WORDS with what is piped in after them, else standard "
+                 "input, or a chat on a terminal");
   const Option raw = command.flag("--raw", flags->raw,
                                   "Use the prompt as it is, without the model's chat template");
   command.option("--stop", flags->stop, "A string that ends the generation; may be repeated")
       .one_value()
       .repeatable();
-  add_state_flag(command, flags->state).excludes(raw);
-  add_output_constraint(command, flags->constraint);
+  command.option("-f,--file", flags->file, "File with the prompt, in place of WORDS");
+  add_conversation_flags(command, flags->chat).excludes(raw);
+  add_output_constraint(command, flags->chat.constraint);
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,

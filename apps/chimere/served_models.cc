@@ -109,7 +109,7 @@ class Builder {
     if (budget_ > 0 && !given) {
       const int64_t states = default_state_memory(budget_, file_bytes, settings);
       CHIMERE_CHECK_OK(settings.set(settings::kStateMemory,
-                                    std::to_string(std::max<int64_t>(states, 1)),
+                                    std::to_string(std::max<int64_t>(states, 1)) + "B",
                                     "the default of --state-memory"));
     }
     int64_t out =

@@ -31,9 +31,10 @@ Result<int64_t> parse_byte_amount(std::string_view text) {
   const char* const text_end = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), text_end, number);
   std::string_view name(end, static_cast<size_t>(text_end - end));
+  const bool has_unit = !name.empty();
   if (name.ends_with('B')) name.remove_suffix(1);
   const auto unit = std::ranges::find(kUnits, name, &Unit::name);
-  if (error == std::errc() && unit != kUnits.end()) {
+  if (error == std::errc() && has_unit && unit != kUnits.end()) {
     const double bytes = number * unit->bytes;
     if (bytes >= 1 && bytes < 0x1p62) return static_cast<int64_t>(bytes);
   }

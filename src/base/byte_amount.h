@@ -10,8 +10,9 @@
 
 namespace chimere {
 
-/// Parses "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), or "123" in bytes.
-/// Must be above zero. Errors: kInvalidArgument.
+/// Parses "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), or "123B". A
+/// number without a unit is refused: it could be meant in bytes or in GiB. Must be above zero.
+/// Errors: kInvalidArgument.
 Result<int64_t> parse_byte_amount(std::string_view text);
 
 /// "1.50 GB" (powers of 1000).

@@ -6,7 +6,6 @@ namespace chimere {
 namespace {
 
 TEST(ByteAmount, ReadsNumbersAndUnits) {
-  EXPECT_EQ(*parse_byte_amount("123"), 123);
   EXPECT_EQ(*parse_byte_amount("123B"), 123);
   EXPECT_EQ(*parse_byte_amount("15.5GiB"), int64_t{31} << 29);
   EXPECT_EQ(*parse_byte_amount("900M"), 900'000'000);
@@ -16,8 +15,8 @@ TEST(ByteAmount, ReadsNumbersAndUnits) {
 }
 
 TEST(ByteAmount, RefusesTheRest) {
-  for (const char* text :
-       {"", "GiB", "-1G", "0", "0.2", "nan", "inf", "1e300", "5 G", "5Q", "5iB"}) {
+  for (const char* text : {"", "123", "8", "B", "5BB", "GiB", "-1G", "0", "0.2", "nan", "inf",
+                           "1e300", "5 G", "5Q", "5iB"}) {
     EXPECT_FALSE(parse_byte_amount(text).ok()) << text;
   }
 }

@@ -65,7 +65,7 @@ std::string range_text(const SettingInfo& setting) {
   if (setting.kind != Kind::kText && setting.choices.empty()) {
     return "from " + number_text(setting.min) + " to " + number_text(setting.max);
   }
-  if (setting.bytes) return "an amount of memory, like 15.5GiB or 900M; bytes without a unit";
+  if (setting.bytes) return "an amount of memory, with its unit, like 15.5GiB or 900M";
   if (setting.choices.empty()) return "";
   std::string names;
   for (const std::string_view choice : setting.choices) {

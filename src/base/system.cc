@@ -6,6 +6,7 @@
 #endif
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,11 @@
 namespace chimere {
 
 bool is_terminal(StandardStream stream) { return isatty(static_cast<int>(stream)) == 1; }
+
+bool has_piped_input() {
+  struct stat about = {};
+  return fstat(STDIN_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISREG(about.st_mode));
+}
 
 std::string program_folder() {
   std::error_code error;

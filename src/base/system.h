@@ -11,6 +11,9 @@ enum class StandardStream { kInput = 0, kOutput = 1, kError = 2 };
 /// Whether the stream is a terminal, and so interactive.
 bool is_terminal(StandardStream stream);
 
+/// Whether standard input is a pipe or a file: neither a terminal nor another device.
+bool has_piped_input();
+
 /// Folder of the running executable, with links resolved; empty if unknown.
 std::string program_folder();
 /// The folder of the program or shared library that this function is part of; empty if unknown.

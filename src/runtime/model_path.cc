@@ -53,6 +53,22 @@ const char* shipped_name(ShippedModel shipped) {
   return shipped == ShippedModel::kText ? "chimere-mini" : "chimere-embed";
 }
 
+std::vector<std::string> shipped_models() {
+  std::vector<std::string> names;
+  for (const fs::path& folder : shipped_folders()) {
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      const std::string name = at->path().filename().string();
+      if (name.starts_with("chimere-") && name.ends_with(".gguf")) {
+        names.push_back(at->path().stem().string());
+      }
+    }
+    if (!names.empty()) break;
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 Result<std::string> model_folder(const Settings& settings) {
   const std::string& named = settings.get(settings::kModels);
   if (!named.empty()) return named;

@@ -3,6 +3,7 @@
 #define CHIMERE_RUNTIME_MODEL_PATH_H_
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -18,6 +19,9 @@ struct ModelPath {
 enum class ShippedModel { kText, kEmbedder };
 /// "chimere-mini", "chimere-embed".
 const char* shipped_name(ShippedModel shipped);
+
+/// Names of all models that ship with the program, in order.
+std::vector<std::string> shipped_models();
 
 /// The model folder: --models, or the default one. Errors: kInvalidArgument without a home
 /// folder, saying what to set.

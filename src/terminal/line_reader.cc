@@ -1,5 +1,6 @@
 #include "terminal/line_reader.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ std::optional<std::string> LineReader::read(const std::string& prompt, std::stri
         case Editor::Action::kNone:
           break;
         case Editor::Action::kSubmit:
+          if (options_.completed) options_.completed();
           leave();
           return editor_.text();
         case Editor::Action::kLeave:
@@ -102,6 +104,17 @@ std::optional<std::string> LineReader::read(const std::string& prompt, std::stri
       return std::nullopt;
     }
   }
+}
+
+bool LineReader::take_interrupt() {
+  std::vector<KeyEvent> events;
+  decoder_.push(read_typed(0).bytes, events);
+  for (KeyEvent& event : events) keys_.push_back(std::move(event));
+  const auto last = std::find(keys_.rbegin(), keys_.rend(),
+                              KeyEvent{.key = Key::kCharacter, .text = "c", .ctrl = true});
+  if (last == keys_.rend()) return false;
+  keys_.erase(keys_.begin(), last.base());
+  return true;
 }
 
 }  // namespace chimere::terminal

@@ -18,6 +18,8 @@ namespace chimere::terminal {
 class LineReader {
  public:
   struct Options {
+    /// Called when a text is complete, while Ctrl-C is still a key.
+    std::function<void()> completed = {};
     Completer completer = {};
     /// Edits a text in another program (Ctrl-X Ctrl-E); absent: it was not changed. The terminal is
     /// in its usual mode meanwhile.
@@ -32,6 +34,11 @@ class LineReader {
   /// Reads one text of one or more lines; absent: the user leaves, or the terminal is gone. Keys
   /// that follow the text wait for the next call.
   std::optional<std::string> read(const std::string& prompt, std::string_view initial = "");
+
+  /// Whether Ctrl-C was typed behind the last text while it was still a key, and was not read as
+  /// one: it is meant for what follows the text. Keys before it are dropped. The terminal must be
+  /// in the mode TerminalMode::Kind::kSilent.
+  bool take_interrupt();
 
  private:
   Options options_;

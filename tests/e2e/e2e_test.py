@@ -101,7 +101,7 @@ class Inspect(Case):
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
     def test_a_plan_for_a_gpu_names_the_profile(self):
-        budget = ["--vram-budget", 4 << 30]
+        budget = ["--vram-budget", "4GiB"]
         for flags, profile in (([], "native"), (["--cuda-profile", "sm_120"], "sm_120")):
             self.assertEqual(self.answer("inspect", MODEL, *budget, *flags)["gpu"]["profile"], profile)
             self.assertEqual("(as sm_120)" in chimere("inspect", MODEL, *budget, *flags).out, profile == "sm_120")
@@ -110,14 +110,14 @@ class Inspect(Case):
 
     def test_a_small_gpu_runs_without_the_mtp_head(self):
         def gpu(speculate, budget):
-            types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]
+            types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", f"{budget}B"]
             return self.answer("inspect", MODEL, *types)["gpu"]
 
         drafts = gpu("mtp", 4 << 30)
         if drafts["name"] != "a GPU":
             self.skipTest("there is a GPU, whose memory other processes may use")
         self.assertGreater(drafts["draft_weights"], 0)
-        self.assertIn("for drafts", chimere("inspect", MODEL, "--speculate", "mtp", "--vram-budget", 4 << 30).out)
+        self.assertIn("for drafts", chimere("inspect", MODEL, "--speculate", "mtp", "--vram-budget", "4GiB").out)
         plain = gpu("off", 4 << 30)
         self.assertEqual(plain["draft_weights"], 0)
         self.assertEqual(gpu("auto", 4 << 30), drafts)

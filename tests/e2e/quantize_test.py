@@ -69,12 +69,12 @@ class Quantize(unittest.TestCase):
         report = self.done("imatrix", NANO, "-f", TEXT, "-o", matrix, "--window", 256)
         self.assertGreater(report["tensors"], 20)
         size = 2_000_000
-        report = self.done("quantize", NANO, "-o", self.out, "--size", size, "--imatrix", matrix)
+        report = self.done("quantize", NANO, "-o", self.out, "--size", f"{size}B", "--imatrix", matrix)
         self.assertLessEqual(report["file_bytes"], size)
         self.assertGreater(report["file_bytes"], 0.985 * size)
         self.assertGreater(len({t["type"] for t in report["tensors"]}), 3)
         size = 2_344_320
-        report = self.done("quantize", NANO, "-o", HOME / "data_free.gguf", "--size", size, "--data-free")
+        report = self.done("quantize", NANO, "-o", HOME / "data_free.gguf", "--size", f"{size}B", "--data-free")
         self.assertLessEqual(report["file_bytes"], size)
         answer = chimere("run", "-m", self.out, "-p", "ls", "-n", 4, "--temp", 0, "--json")
         self.assertEqual(answer.returncode, 0, answer.stderr)

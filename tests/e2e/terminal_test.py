@@ -259,6 +259,23 @@ class Editing(Case):
         chat.send("/system\r")
         chat.shows("one\ntwo\nthree\n")
 
+    def test_words_of_other_programs(self):
+        chat = self.chat()
+        chat.ask("/set parameter temperature 0", "temp is 0 from now on")
+        chat.ask('/set system "Be brief."', "The system message is set")
+        chat.send('"""\r')
+        chat.line("...")
+        chat.send("one\r")
+        chat.wait(lambda screen: screen.line() == "..." and "... one" in screen.text(), "a second line")
+        chat.send('two"""\r')
+        chat.shows("tok/s")
+        chat.prompt()
+        chat.ask("/save block.json", "Saved in block.json")
+        chat.ask("/hlep", "did you mean /help?")
+        self.assertEqual([m["content"] for m in json.loads((HOME / "block.json").read_text())["messages"][:2]], ["Be brief.", "one\ntwo"])
+        chat.send("quit\r")
+        self.leaves(chat)
+
     def test_completion(self):
         (HOME / "notes.txt").write_text("the moth\n")
         (HOME / "folder").mkdir(exist_ok=True)
@@ -318,6 +335,15 @@ class Interrupts(Case):
         chat.shows("stopped by Ctrl-C")
         chat.prompt()
         chat.ask("/stats", "cancelled")
+        chat.send("\x04")
+        self.leaves(chat)
+
+    def test_it_stops_the_answer_that_has_not_begun(self):
+        # Ctrl-C is read with the question, or waits in the terminal while it is still a key.
+        chat = self.chat("-n", -1, *ENDLESS)
+        chat.send("moth\r\x03")
+        chat.shows("stopped by Ctrl-C")
+        chat.prompt()
         chat.send("\x04")
         self.leaves(chat)
 
@@ -521,7 +547,9 @@ class Commands(unittest.TestCase):
 class Documents(unittest.TestCase):
     def test_help_and_documents_have_the_same_commands(self):
         done = subprocess.run([CHIMERE, "chat", "-m", MODEL], input=b"/help\n", capture_output=True, check=True, env=environment(), timeout=HANG)
-        listed = re.findall(r"^(/\w+(?: [A-Z|a-z]+(?: VALUE)?)?) {2,}(\S.*)$", done.stderr.decode(), re.M)
+        rows = done.stderr.decode()
+        self.assertLessEqual(max(map(len, rows.partition("/help ")[2].splitlines())), 80)
+        listed = re.findall(r"^(/\w+(?: [A-Z|a-z]+(?: VALUE)?)?) {2,}(\S.*)$", re.sub(r"\n {8,}", " ", rows), re.M)
         self.assertGreater(len(listed), 10)
         page = (DOCS / "terminal.md").read_text()
         documented = re.findall(r"^\| `(/[^`]*)` \| (.*) \|$", page, re.M)

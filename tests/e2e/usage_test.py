@@ -69,6 +69,29 @@ class Help(Case):
                 # The commands that print only text, as README.md lists them.
                 self.assertEqual("--json" in text, command not in ("help", "man", "completion"), command)
 
+    def test_every_command_has_a_group_and_an_example(self):
+        pages = re.findall(r'^\.SS "chimere ([a-z ]+?)(?: [A-Z]+)*"$', self.output("man"), re.M)
+        self.assertGreater(len(pages), 30)
+        commands = dict.fromkeys(word for page in pages for word in (page.split()[0], page))
+        texts = {command: self.output(*command.split(), "--help") for command in commands}
+        texts[""] = self.output("--help")
+        for command, text in texts.items():
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, command)
+            examples = re.findall(r"^  (chimere\b.*)$", text.partition("\nExamples:\n")[2].partition("\n\n")[0], re.M)
+            self.assertTrue(examples, command)
+            for example in examples:
+                self.assertTrue(example.startswith(f"chimere {command}"), example)
+                words = re.sub('".*?"', "", example).split()
+                named = " ".join(words[1:3]) if " ".join(words[1:3]) in texts else "".join(words[1:2])
+                for flag in (word for word in words if command and word.startswith("-")):
+                    self.assertRegex(texts[named], rf"(?m)^  (-\w,)?{flag}[ ,\n]", example)
+            if command and " " not in command:
+                self.assertRegex(texts[""], rf"(?m)^  {command} +\S")
+        # The flags that people need first come first.
+        run = texts["run"]
+        self.assertLess(run.index("\nNeeded most:"), run.index("  --temp "))
+        self.assertLess(run.index("  --temp "), run.index("\nSampling:"))
+
 
 class UsageErrors(Case):
     """What is missing or wrong is named in our words, not in those of the parser."""
@@ -94,12 +117,9 @@ class OtherPrograms(Case):
     def test_foreign_flags_get_advice(self):
         ours = set(re.findall(r"--[a-z][a-z-]+", self.output("man").replace("\\-", "-")))
         for flag, value, here in (
-                ("-ngl", 99, "--vram-budget"), ("--n-gpu-layers", 99, "--vram-budget"), ("--gpu-layers=99", None, "--backend"),
-                ("--temperature", 0.5, "--temp"), ("--ctx-size", 4096, "--ctx"), ("--max-model-len", 4096, "--ctx"),
-                ("-ctk", "q8_0", "--cache-k"), ("-ctv", "q8_0", "--cache-v"), ("-ncmoe", 3, "--cpu-experts"), ("-fa", None, "attention"),
-                ("--n-predict", 5, "--max-tokens"), ("-hf", "a/b", "chimere pull"), ("-f", "prompt.txt", "standard input"),
-                ("-np", 4, "--max-running"), ("-md", "draft.gguf", "--speculate"), ("--tensor-split", "1,1", "one GPU"),
-                ("-cnv", None, "chimere chat"), ("--gpu-memory-utilization", 0.9, "--vram-budget")):
+                ("--device", 0, "one GPU"), ("--cpu-moe", None, "--cpu-experts"), ("--mmproj", "x.gguf", "text only"),
+                ("--hf-file=x", None, "chimere pull"), ("--override-kv", "a=int:1", "chimere inspect"),
+                ("--reasoning-budget", 5, "--reasoning"), ("--gpu-memory-utilization", 0.9, "--vram-budget")):
             for command in ("run", "serve"):
                 words = [flag] if value is None else [flag, value]
                 said = self.complaint(2, command, "-m", MODEL, *words)
@@ -107,9 +127,25 @@ class OtherPrograms(Case):
                 self.assertIn(here, said)
                 self.assertLessEqual(set(re.findall(r"--[a-z][a-z-]+", said.partition("; here: ")[2])) - {"--help"}, ours)
 
+    def test_flags_that_change_nothing_are_taken(self):
+        plain = ["run", "-m", MODEL, "-p", "x", "--temp", 0, "-n", 2, "--json"]
+        for flags in (["-ngl", 99], ["--n-gpu-layers=99"], ["-fa", "on"], ["-fa"], ["-md", "draft.gguf"], ["--tensor-split", "1,1"], ["-cnv"], ["-v"]):
+            done = chimere(*plain[:3], *flags, *plain[3:])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"{flags[0].partition('=')[0]} changes nothing here: ", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["ids"], json.loads(self.output(*plain))["ids"])
+            self.assertNotIn("changes nothing", chimere(*plain, *flags, "-q").stderr)
+
+    def test_synonyms_do_the_same(self):
+        plain = ["run", "-m", MODEL, "-p", "x", "--seed", 3, "--json"]
+        expected = json.loads(self.output(*plain, "--temp", 0.5, "-n", 5, "--ctx", 512, "--cache-k", "f32"))["ids"]
+        for words in (["--temperature", 0.5, "--n-predict", 5, "--ctx-size", 512, "-ctk", "f32"],
+                      ["--temperature=0.5", "--n_predict=5", "--max-model-len", 512, "--cache_type_k", "f32"]):
+            self.assertEqual(json.loads(self.output(*plain, *words))["ids"], expected)
+        self.assertIn("--max-running", self.complaint(2, "run", "-m", MODEL, "-np", 4))
+
     def test_own_flags_are_not_foreign(self):
-        said = self.complaint(2, "eval", "perplexity", "-f", "text", "--frobnicate")  # -f is llama.cpp's too
-        self.assertNotIn("another program", said)
+        self.assertNotIn("another program", chimere("eval", "perplexity", "-m", MODEL, "-f", "absent").stderr)  # -f is llama.cpp's too
         self.assertNotIn("another program", self.complaint(2, "bench", "-b", "1", "-r", "0"))
         # A foreign flag may be a value, or follow the end of the flags.
         ids = ["--temp", 0, "-n", 1, "--json"]
@@ -117,11 +153,14 @@ class OtherPrograms(Case):
         self.assertEqual(self.output("tokenize", "-m", MODEL, "--", "-ngl"), self.output("tokenize", "-m", MODEL, stdin="-ngl"))
 
     def test_a_prompt_without_its_flag(self):
-        for words, prompt in ((["Tell me"], "'Tell me'"), (["chat", "it's"], "'it'\\''s'")):
-            self.assertIn(f"did you mean `chimere run {prompt}`", self.complaint(2, *words))
-        self.assertIn("Unexpected arguments: tell me; did you mean `chimere run 'tell me'`.", self.complaint(2, "tell", "me"))
-        self.assertIn("chimere run -p hi.", self.complaint(2, "-p", "hi"))
-        self.assertIn("chimere run -m x.gguf -p 'tell me'.", self.complaint(2, "-m", "x.gguf", "-p", "tell me"))
+        expected = self.output("run", "-m", MODEL, "-p", "tell me", "--temp", 0, "-n", 2)
+        flags = ("--temp", 0, "-n", 2)
+        for words in (["-m", MODEL, "-p", "tell me"], [MODEL, "tell me"], [MODEL, "tell", "me"]):
+            self.assertEqual(self.output(*words, *flags), expected)
+        self.assertIn("did you mean `chimere run 'it'\\''s'`", self.complaint(2, "chat", "it's"))
+        self.assertIn("There is no command and no model 'hello'; `chimere run 'hello'`", self.complaint(2, "hello"))
+        self.assertIn("did you mean `chimere run`", self.complaint(2, "rnu", "tell me"))
+        self.assertIn("x.gguf", self.complaint(1, "-m", "x.gguf", "-p", "tell me"))
         self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
         self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
 

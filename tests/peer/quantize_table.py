@@ -166,7 +166,7 @@ def main():
         for name in arguments.ways.split(","):
             flags = ways[name]
             ours = folder / f"chimere-{preset}-{name}.gguf"
-            chimere("quantize", arguments.model, "-o", ours, "--size", size, *flags, "-t", arguments.threads, "--json", "-q")
+            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *flags, "-t", arguments.threads, "--json", "-q")
             row(f"chimere --size, {name}", ours, 8 * ours.stat().st_size / weights)
 
 

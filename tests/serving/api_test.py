@@ -450,7 +450,7 @@ class Operations(unittest.TestCase):
         # A limit below the model's context: the context is what fits, and requests that need more wait,
         # make others wait, or evict states of the prefix cache.
         limit = 8 << 20
-        small = self.serve("--prefix-disk", 0, "--state-memory", limit)
+        small = self.serve("--prefix-disk", 0, "--state-memory", f"{limit}B")
         self.assertLess(small.announcement["context"], 16384)
         self.assertGreater(small.announcement["context"], 64)
         self.assertEqual(small.announcement["max_state_bytes"], limit)
@@ -462,7 +462,7 @@ class Operations(unittest.TestCase):
         values = small.metrics()
         self.assertLessEqual(values['chimere_memory_bytes{kind="resident"}'], limit)
         self.assertEqual(values['chimere_memory_bytes{kind="resident_limit"}'], limit)
-        complaint = self.refuses_to_start("--port", "0", "--ctx", "16384", "--state-memory", str(limit))
+        complaint = self.refuses_to_start("--port", "0", "--ctx", "16384", "--state-memory", f"{limit}B")
         self.assertIn("A context of 16384 tokens takes", complaint)
         self.assertIn(f"ask for at most {small.announcement['context']} tokens (--ctx)", complaint)
         self.assertIn("--state-memory", complaint)

@@ -41,7 +41,7 @@ class Models(unittest.TestCase):
         cls.file_bytes = (cls.path / "alpha.gguf").stat().st_size
         cls.expected = {}
         for name in NAMES:
-            server = Server(CHIMERE, cls.path / f"{name}.gguf", *FLAGS, state_memory=STATE_BYTES)
+            server = Server(CHIMERE, cls.path / f"{name}.gguf", *FLAGS, state_memory=f"{STATE_BYTES}B")
             try:
                 for prompt in PROMPTS:
                     cls.expected[name, prompt] = server.post(TEXT, request(prompt))["choices"][0]["text"]
@@ -63,12 +63,12 @@ class Models(unittest.TestCase):
 
     def rows(self, *names):
         return [{"name": name, "model": f"{name}.gguf", "aliases": [f"gpt-{name}"],
-                 "settings": {"state-memory": str(STATE_BYTES)}} for name in names]
+                 "settings": {"state-memory": f"{STATE_BYTES}B"}} for name in names]
 
     def serve(self, models, *flags, budget=2.5, **settings):
         path = self.write(models)
         server = Server(CHIMERE, "", *FLAGS, *flags, models_file=path,
-                        models_memory=int(budget * (self.file_bytes + STATE_BYTES)), **settings)
+                        models_memory=f"{int(budget * (self.file_bytes + STATE_BYTES))}B", **settings)
         self.addCleanup(server.close)
         return server
 
@@ -110,7 +110,7 @@ class Models(unittest.TestCase):
 
     def test_kinds_settings_and_preload(self):
         rows = self.rows("alpha", "beta")
-        rows[1].update(preload=True, settings={"max-tokens": 3, "ctx": 256, "state-memory": str(STATE_BYTES)})
+        rows[1].update(preload=True, settings={"max-tokens": 3, "ctx": 256, "state-memory": f"{STATE_BYTES}B"})
         server = self.serve([*rows, {"name": "vectors", "model": "vectors.gguf", "keep_alive": 0}], budget=100)
         self.assertEqual(self.states(server), {"alpha": "absent", "beta": "ready", "vectors": "absent"})
         self.assertEqual(server.post(TEXT, {"prompt": "x", "model": "beta", "temperature": 0})["usage"]["completion_tokens"], 3)
@@ -157,8 +157,8 @@ class Models(unittest.TestCase):
         self.assertEqual(server.metrics("damaged")["chimere_model_load_failures_total"], 2)
 
     def test_a_folder(self):
-        server = Server(CHIMERE, self.path / "alpha.gguf", *FLAGS, models=self.path, state_memory=STATE_BYTES,
-                        models_memory=3 * (self.file_bytes + STATE_BYTES))
+        server = Server(CHIMERE, self.path / "alpha.gguf", *FLAGS, models=self.path, state_memory=f"{STATE_BYTES}B",
+                        models_memory=f"{3 * (self.file_bytes + STATE_BYTES)}B")
         self.addCleanup(server.close)
         self.assertEqual(server.model, "alpha")
         self.assertEqual(self.states(server)["alpha"], "ready")
