@@ -15,6 +15,7 @@
 #include "constraints/hash.h"
 #include "constraints/interner.h"
 #include "constraints/lazy_rows.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 namespace {
@@ -33,6 +34,9 @@ constexpr int32_t kIntegerFraction = 10;
 constexpr int32_t kMostDigits = 50;
 /// Remainders of all divisors together.
 constexpr uint64_t kMaxRemainders = 20'000;
+
+/// Work of a new transition (constraints/work.h).
+constexpr uint64_t kUnitsPerStep = 2;
 
 constexpr uint64_t kNeverMultiple = UINT64_MAX;
 
@@ -498,6 +502,7 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
 State NumberMachine::Impl::step(State state, uint8_t byte) {
   const uint32_t known = steps.get(state, byte);
   if (known != LazyRows::kUnknown) return known;
+  WorkScope::add(kUnitsPerStep + divisors.size());
   const Number number = numbers[state];
   const State out = intern(after(number, byte));
   steps.set(state, byte, out);
@@ -510,6 +515,7 @@ bool NumberMachine::Impl::alive(State state) {
   if (live[state] >= 0) return live[state] == 1;
   constexpr std::string_view kBytes = "0123456789.e-";
   bool found = final(numbers[state]);
+  if (WorkScope::exhausted()) return true;
   for (size_t i = 0; i < kBytes.size() && !found; ++i) {
     const State target = step(state, static_cast<uint8_t>(kBytes[i]));
     found = target != kDead && alive(target);
