@@ -101,8 +101,9 @@ class TextModel final : public serving::ResidentModel {
     out.defaults = settings;
     const auto constraints =
         std::make_shared<runtime::ConstraintFactory>(*loaded_.tokenizer, loaded_.model->n_vocab());
-    out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
-      return constraints->compile(spec);
+    out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec,
+                                           const std::function<void()>& when_slow) {
+      return constraints->compile(spec, when_slow);
     };
     out.prompt_template = runtime::load_prompt_template(
         *loaded_.file, *loaded_.tokenizer, settings, [&](const std::string& what) {

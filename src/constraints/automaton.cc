@@ -33,7 +33,7 @@ Automaton::Automaton(std::unique_ptr<Machine> machine, std::shared_ptr<const Tok
 }
 
 Automaton::Call::Call(Automaton& automaton, WorkBudget& budget)
-    : automaton_(automaton), budget_(budget), lock_(automaton.mutex_) {
+    : automaton_(automaton), budget_(budget), lock_(automaton.mutex_), scope_(automaton.meter_) {
   automaton_.meter_.begin(budget.next_call());
 }
 

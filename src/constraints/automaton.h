@@ -53,6 +53,9 @@ class Automaton {
   void mask_of_end(std::span<uint32_t> mask) const;
   /// Whether every token that does not end a generation is allowed.
   bool unconstrained(State state, WorkBudget& budget);
+  /// Whoever computes on a thread of its own holds one; other calls wait meanwhile.
+  std::shared_ptr<const int> lease() const { return lease_; }
+  bool leased() const { return lease_.use_count() > 1; }
   /// kOutOfMemory if the states have outgrown their memory; kUnsupported if a state of a JSON
   /// Schema could not be decided. No new states may be made then.
   Status status();
@@ -94,6 +97,7 @@ class Automaton {
     Automaton& automaton_;
     WorkBudget& budget_;
     std::lock_guard<Mutex> lock_;
+    WorkScope scope_;
   };
   /// A state of one of the machines inside.
   struct Outer {
@@ -151,6 +155,7 @@ class Automaton {
     ByteSet bytes;
   };
 
+  std::shared_ptr<const int> lease_ = std::make_shared<const int>(0);
   mutable Mutex mutex_;
   WorkMeter meter_;  ///< of the call in progress
   std::unique_ptr<Machine> machine_;

@@ -1,15 +1,11 @@
 #include <utility>
 
-#include "base/mutex.h"
 #include "constraints/automaton.h"
 #include "constraints/build_machine.h"
 #include "constraints/constraint.h"
 
 namespace chimere::constraints {
 namespace {
-
-/// A new generation gets a new automaton if the states and masks of the old one take more.
-constexpr size_t kKeptBytes = size_t{96} << 20;
 
 void append_field(std::string& key, std::string_view value) {
   key += std::to_string(value.size()) + ":";
@@ -64,39 +60,29 @@ std::string ConstraintSpec::key() const {
   return key;
 }
 
-struct Constraint::Current {
-  Mutex mutex;
-  std::shared_ptr<Automaton> automaton;
-};
-
-Constraint::Constraint(ConstraintSpec spec, std::shared_ptr<const TokenTrie> trie)
-    : spec_(std::move(spec)), trie_(std::move(trie)), current_(std::make_unique<Current>()) {}
-Constraint::~Constraint() = default;
+Constraint::Constraint(std::shared_ptr<Automaton> automaton) : automaton_(std::move(automaton)) {}
 
 Result<std::shared_ptr<Constraint>> Constraint::compile(const ConstraintSpec& spec,
-                                                        std::shared_ptr<const TokenTrie> trie) {
-  CHIMERE_TRY(auto machine, build_machine(spec, *trie));
-  std::shared_ptr<Constraint> constraint(new Constraint(spec, std::move(trie)));
-  constraint->current_->automaton =
-      std::make_shared<Automaton>(std::move(machine), constraint->trie_);
-  return constraint;
-}
-
-Matcher Constraint::matcher() {
-  const std::lock_guard lock(current_->mutex);
-  if (current_->automaton->memory() > kKeptBytes) {
-    // Generations that run keep the old one.
-    auto machine = build_machine(spec_, *trie_);
-    if (machine.ok()) {
-      current_->automaton = std::make_shared<Automaton>(*std::move(machine), trie_);
-    }
+                                                        std::shared_ptr<const TokenTrie> trie,
+                                                        const std::function<void()>& when_slow) {
+  WorkMeter meter;
+  meter.begin(kWorkPerCompilation);
+  const WorkScope scope(meter, when_slow);
+  auto built = build_machine(spec, *trie);
+  if (meter.exhausted()) {
+    return unsupported(
+        "The constraint of this request takes too much work to compile: its parts can be combined "
+        "in too many ways. Simplify it.");
   }
-  return Matcher(current_->automaton);
+  CHIMERE_TRY(auto machine, std::move(built));
+  return std::shared_ptr<Constraint>(
+      new Constraint(std::make_shared<Automaton>(std::move(machine), std::move(trie))));
 }
 
-size_t Constraint::memory() const {
-  const std::lock_guard lock(current_->mutex);
-  return sizeof(*this) + current_->automaton->memory();
-}
+Matcher Constraint::matcher() { return Matcher(automaton_); }
+
+const TokenTrie& Constraint::trie() const { return automaton_->trie(); }
+
+size_t Constraint::memory() const { return sizeof(*this) + automaton_->memory(); }
 
 }  // namespace chimere::constraints

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,29 +83,28 @@ class Matcher;
 
 /// A compiled ConstraintSpec. Immutable from outside and thread-safe: all requests with the same
 /// specification share one.
-class Constraint : public std::enable_shared_from_this<Constraint> {
+class Constraint {
  public:
   /// Errors: kInvalidArgument, kUnsupported, with a sentence that names the place (the JSON pointer
-  /// of a schema, line and column of a grammar). Takes bounded time and memory for any input.
+  /// of a schema, line and column of a grammar). Takes bounded time and memory for any input: a
+  /// specification that takes more than kWorkPerCompilation is refused. `when_slow` is called, once
+  /// at most, where it takes more than kWorkPerQuickCompilation.
   static Result<std::shared_ptr<Constraint>> compile(const ConstraintSpec& spec,
-                                                     std::shared_ptr<const TokenTrie> trie);
-  ~Constraint();
+                                                     std::shared_ptr<const TokenTrie> trie,
+                                                     const std::function<void()>& when_slow = {});
   Constraint(const Constraint&) = delete;
   Constraint& operator=(const Constraint&) = delete;
 
   /// The state before the first token of a generation.
   Matcher matcher();
-  const TokenTrie& trie() const { return *trie_; }
+  const TokenTrie& trie() const;
   /// Bytes of memory.
   size_t memory() const;
 
  private:
-  Constraint(ConstraintSpec spec, std::shared_ptr<const TokenTrie> trie);
+  explicit Constraint(std::shared_ptr<Automaton> automaton);
 
-  ConstraintSpec spec_;
-  std::shared_ptr<const TokenTrie> trie_;
-  struct Current;
-  std::unique_ptr<Current> current_;
+  std::shared_ptr<Automaton> automaton_;
 };
 
 /// The state of one generation under a Constraint. A copy is a fork. One thread at a time uses an
@@ -117,6 +117,12 @@ class Matcher {
   /// exactly when complete(). Valid until the next call of a function that is not const. Free if
   /// nothing was accepted or rolled back since the last call.
   std::span<const uint32_t> mask();
+  /// Computes mask() and unconstrained() unless that takes more than `units` of work; false then.
+  bool prepare(uint64_t units);
+  /// While anyone holds one, calls of all matchers of this constraint may wait for prepare() on
+  /// another thread.
+  std::shared_ptr<const int> lease() const;
+  bool leased() const;
   /// Whether `token` may come next. Costs a few operations for each of its bytes.
   bool allows(int32_t token);
   /// Appends a token. False, and no change, if it is not allowed.

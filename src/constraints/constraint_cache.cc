@@ -12,13 +12,18 @@ std::optional<ConstraintCache::Compiled> ConstraintCache::find(std::string_view 
   return found->second->second;
 }
 
-Result<std::shared_ptr<Constraint>> ConstraintCache::get(const ConstraintSpec& spec) {
+Result<std::shared_ptr<Constraint>> ConstraintCache::get(const ConstraintSpec& spec,
+                                                         const std::function<void()>& when_slow) {
   std::string key = spec.key();
   {
     const std::lock_guard lock(mutex_);
-    if (auto known = find(key)) return *std::move(known);
+    if (auto known = find(key)) {
+      if (!known->ok() || (**known)->memory() <= kMaxConstraintBytes) return *std::move(known);
+      by_key_.erase(by_key_.find(key));
+      entries_.pop_front();  // where find() has put it
+    }
   }
-  Compiled made = Constraint::compile(spec, trie_);
+  Compiled made = Constraint::compile(spec, trie_, when_slow);
   const std::lock_guard lock(mutex_);
   if (auto known = find(key)) return *std::move(known);  // another thread was faster
   entries_.emplace_front(std::move(key), made);

@@ -3,6 +3,7 @@
 #define CHIMERE_CONSTRAINTS_CONSTRAINT_CACHE_H_
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -24,13 +25,18 @@ class ConstraintCache {
  public:
   static constexpr size_t kMaxConstraints = 256;
   static constexpr size_t kMaxRefusals = 256;
+  /// A constraint whose states and masks have grown beyond is compiled anew; generations that run
+  /// keep the old one.
+  static constexpr size_t kMaxConstraintBytes = size_t{96} << 20;
 
   /// `max_bytes`: of all constraints that the cache keeps, with their states and masks.
   ConstraintCache(std::shared_ptr<const TokenTrie> trie, size_t max_bytes);
 
   /// The compiled form of `spec`, of an earlier call or new. Errors: those of
   /// Constraint::compile(), of an earlier call or new: what was refused once is refused at once.
-  Result<std::shared_ptr<Constraint>> get(const ConstraintSpec& spec);
+  /// `when_slow`: as for it.
+  Result<std::shared_ptr<Constraint>> get(const ConstraintSpec& spec,
+                                          const std::function<void()>& when_slow = {});
   const std::shared_ptr<const TokenTrie>& trie() const { return trie_; }
   size_t size() const;  ///< with the refusals
 

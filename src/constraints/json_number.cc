@@ -15,6 +15,7 @@
 #include "constraints/hash.h"
 #include "constraints/interner.h"
 #include "constraints/lazy_rows.h"
+#include "constraints/work.h"
 
 namespace chimere::constraints {
 namespace {
@@ -40,6 +41,9 @@ constexpr std::string_view kFirstInteger = "-9223372036854775808";
 constexpr std::string_view kLastInteger = "9223372036854775807";
 /// Remainders of all divisors together.
 constexpr uint64_t kMaxRemainders = 20'000;
+
+/// Work of a new transition (constraints/work.h).
+constexpr uint64_t kUnitsPerStep = 2;
 
 constexpr uint64_t kNeverMultiple = UINT64_MAX;
 
@@ -550,6 +554,7 @@ NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uin
 State NumberMachine::Impl::step(State state, uint8_t byte) {
   const uint32_t known = steps.get(state, byte);
   if (known != LazyRows::kUnknown) return known;
+  WorkScope::add(kUnitsPerStep + divisors.size());
   const Number number = numbers[state];
   const State out = intern(after(number, byte));
   steps.set(state, byte, out);
@@ -562,6 +567,7 @@ bool NumberMachine::Impl::alive(State state) {
   if (live[state] >= 0) return live[state] == 1;
   constexpr std::string_view kBytes = "0123456789.e-";
   bool found = final(numbers[state]);
+  if (WorkScope::exhausted()) return true;
   for (size_t i = 0; i < kBytes.size() && !found; ++i) {
     const State target = step(state, static_cast<uint8_t>(kBytes[i]));
     found = target != kDead && alive(target);

@@ -49,6 +49,18 @@ std::span<const uint32_t> Matcher::mask() {
   return mask_;
 }
 
+bool Matcher::prepare(uint64_t units) {
+  budget_.begin_limit(units);
+  if (!unconstrained() && !budget_.put_off()) (void)mask();
+  if (!budget_.end_limit()) return true;
+  unconstrained_state_ = kDead;
+  mask_valid_ = false;
+  return false;
+}
+
+std::shared_ptr<const int> Matcher::lease() const { return automaton_->lease(); }
+bool Matcher::leased() const { return automaton_->leased(); }
+
 bool Matcher::allows(int32_t token) {
   const TokenTrie& trie = automaton_->trie();
   if (trie.is_end_of_generation(token)) return complete() || state() == kDead || !status_.ok();

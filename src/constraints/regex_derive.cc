@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "constraints/regex_impl.h"
+#include "constraints/work.h"
 #include "text/utf8.h"
 
 namespace chimere::constraints {
@@ -18,6 +19,9 @@ struct Label {
   uint32_t label;
 };
 using Partition = std::vector<Label>;
+
+/// Work of a part of a partition (constraints/work.h).
+constexpr uint64_t kUnitsPerPart = 1;
 
 /// Labels equal exactly those code points that have equal labels in both.
 Partition refine(const Partition& a, const Partition& b) {
@@ -165,6 +169,7 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
 }
 
 void RegexArena::Impl::compute_segments(Regex a) {
+  const uint64_t before = work;
   // What tells first characters apart.
   Partition partition = {{0, 0}, {kFirstSurrogate, 1}, {kLastSurrogate + 1, 0}};
   std::vector<Regex> stack = {a};
@@ -257,6 +262,7 @@ void RegexArena::Impl::compute_segments(Regex a) {
   segment_range[a] = {static_cast<uint32_t>(segment_pool.size()),
                       static_cast<uint32_t>(out.size())};
   segment_pool.insert(segment_pool.end(), out.begin(), out.end());
+  WorkScope::add(work - before + kUnitsPerPart * partition.size());
 }
 
 std::span<const RegexArena::Segment> RegexArena::Impl::segments(Regex a) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/system.h"
 #include "kernels/api.h"
 
 namespace chimere::engine {
@@ -30,7 +31,9 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
                [this](const Generation& g) { return scheduler_.make_room_for(g); }),
       planner_(options.max_step_rows, options.max_itl_ratio),
       sampler_(model, options.pool),
-      pipeline_(model) {}
+      pipeline_(model) {
+  if (options.wake) masks_.emplace(options.wake);
+}
 
 Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                                                const text::Tokenizer& tokenizer,
@@ -191,6 +194,7 @@ bool Engine::step() {
   if (!pipeline_.empty()) {
     finish_oldest_step();
   } else if (!begin_step()) {
+    if (masks_ && masks_->outstanding() > 0) return masks_->ready();
     if (scheduler_.waiting().empty()) return warmups_.work();
     // All waiting requests wait for reads from disk.
     if (options_.cache != nullptr) options_.cache->wait();
@@ -217,7 +221,10 @@ bool Engine::begin_step() {
   scheduler_.admit();
   propose_drafts();
   planner_.plan(scheduler_.running(), step_.planned);
-  if (step_.planned.empty()) return false;
+  if (step_.planned.empty()) {
+    drafts_ready_ = false;
+    return false;
+  }
   overlapped_steps_ = 0;
   const bool interleave = model_.can_interleave() && planner_.too_slow(step_.planned);
   if (!interleave && pipeline_.launch(step_.planned)) {
@@ -237,7 +244,8 @@ bool Engine::may_overlap() const {
                                 return g->drafts() != nullptr;
                               });
   return !settling_ && pipeline_.size() == 1 && cancelled_.empty() && !look_at_drafts &&
-         !scheduler_.may_admit() && (counters_.steps + 1) % kStepsPerSave != 0;
+         !(masks_ && masks_->ready()) && !scheduler_.may_admit() &&
+         (counters_.steps + 1) % kStepsPerSave != 0;
 }
 
 /// Launches the next step, if possible, before waiting for the oldest one.
@@ -331,13 +339,31 @@ void Engine::accept(std::span<const PlannedRows> planned) {
   }
 }
 
+/// Holds the generations whose next mask takes much work until another thread has computed it.
+void Engine::prepare_masks() {
+  if (!masks_) return;
+  masks_->poll();
+  const auto post = [this](OutputConstraint::Job job) {
+    ++counters_.masks_beside;
+    masks_->post(
+        [job = std::move(job)] {
+          static thread_local const bool lowered = (lower_thread_priority(), true);
+          (void)lowered;
+          return job();
+        },
+        Background::Lane::kQuick);
+  };
+  for (const auto& g : scheduler_.running()) g->prepare_mask(options_.mask_work, post);
+}
+
 void Engine::propose_drafts() {
   if (drafts_ready_) return;
   drafts_ready_ = true;
+  prepare_masks();
   drafting_.clear();
   int32_t decoding = 0;
   for (const auto& g : scheduler_.running()) {
-    if (!g->prompt_done() || g->finished()) continue;
+    if (!g->prompt_done() || g->finished() || g->held()) continue;
     ++decoding;
     if (g->drafts() != nullptr) drafting_.push_back(g->drafting());
   }

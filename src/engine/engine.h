@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/background.h"
 #include "engine/generation.h"
 #include "engine/generation_factory.h"
 #include "engine/histogram.h"
@@ -43,6 +45,10 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// Called on another thread when step() has work again; empty: step() computes all masks itself.
+  std::function<void()> wake = {};
+  /// Masks that take more are computed on another thread (constraints/work.h).
+  uint64_t mask_work = constraints::kWorkPerStep;
   /// A drafter's own model; nullptr: none. Must outlive the engine.
   model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
@@ -65,6 +71,7 @@ struct EngineCounters {
   int64_t generated_tokens = 0;  ///< sampled
   int64_t evictions = 0;         ///< requests suspended because the state store was full
   kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
+  int64_t masks_beside = 0;      ///< token masks computed on another thread
   BatchHistogram batch;          ///< decoding requests per decode step
 };
 
@@ -119,8 +126,8 @@ class Engine {
               RequestAdapters adapters = {});
 
   /// Computes one step or, if no request needs one, a part of a prefix-cache warm-up. False if no
-  /// work is left; the prefix cache may still have background work (it calls
-  /// PrefixCacheOptions::wake).
+  /// work is left now; the prefix cache may still have background work (it calls
+  /// PrefixCacheOptions::wake), and so may masks (EngineOptions::wake).
   bool step();
   /// No request is running or waiting.
   bool idle() const { return scheduler_.running().empty() && scheduler_.waiting().empty(); }
@@ -144,6 +151,7 @@ class Engine {
   Status decode_once();
   void handle_failure(const Error& error, std::vector<PlannedRows>& planned);
   void propose_drafts();
+  void prepare_masks();
   /// Removes the drafts of the step, so that it can be tried again without them; false if it has
   /// none.
   static bool drop_drafts(std::span<const PlannedRows> planned);
@@ -160,6 +168,7 @@ class Engine {
   WarmupQueue warmups_;
   StepPlanner planner_;
   StepSampler sampler_;
+  std::optional<Background> masks_;                    ///< computes masks that take much work
   LaunchedStep step_;                                  ///< computed by forward(); memory is reused
   LaunchedStep interleaved_;                           ///< decode steps inside another step
   std::vector<PlannedRows> next_;                      ///< scratch

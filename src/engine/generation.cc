@@ -221,7 +221,7 @@ void Generation::decode_rows(model::SequenceRows& out) {
 
 bool Generation::may_decode() const {
   const auto tokens = static_cast<int32_t>(outcome_.tokens.size()) + tokens_launched_;
-  return prompt_done() && !finished_ && tokens < max_tokens();
+  return prompt_done() && !finished_ && !held_ && tokens < max_tokens();
 }
 
 bool Generation::may_launch(bool decodes, bool samples) const {
@@ -267,11 +267,16 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
 
 void Generation::want_masks(model::SequenceRows& rows) {
   masks_.resize(rows.logits_of.size());
+  verified_ = masks_.size();
   for (size_t i = 0; i < masks_.size(); ++i) {
     masks_[i].clear();
     // Errors are reported when the token is sampled.
     const bool possible = i == 0 || constraint_->push_draft(rows.tokens[i]);
     if (!possible) break;
+    if (i > 0 && !constraint_->quick()) {
+      verified_ = i;
+      break;
+    }
     if (constraint_->unconstrained()) continue;
     if (const auto allowed = constraint_->allowed(); allowed.ok()) {
       masks_[i].assign(allowed->begin(), allowed->end());
@@ -379,7 +384,10 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   const int32_t token = choices_.back().sampled->id;
   history_.push_back(token);
   const bool ends = ends_generation(token) || (constraint_ && constraint_->finished());
-  return draft < drafts.size() && drafts[draft] == token && !ends;
+  if (draft >= drafts.size() || drafts[draft] != token || ends) return false;
+  // The row behind a draft is not used in this step if its mask takes much work.
+  if (!constraint_) return true;
+  return from_partial_logits_ ? draft + 1 < verified_ : constraint_->quick();
 }
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {

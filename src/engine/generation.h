@@ -95,6 +95,12 @@ class Generation {
   /// Whether a decode row is next: not if the steps in flight sample the last token that the
   /// generation can have.
   bool may_decode() const;
+  /// Computes the mask of the next token, or has it computed by `post` (OutputConstraint::prepare).
+  void prepare_mask(uint64_t units, const std::function<void(OutputConstraint::Job)>& post) {
+    held_ = constraint_ && !finished_ && !constraint_->prepare(units, post);
+  }
+  /// No row of it is computed before its mask is known.
+  bool held() const { return held_; }
 
   /// For asynchronous launches (OverlapPipeline). Whether the next row can be launched before its
   /// token and those of later rows are known on the host: not with drafts, and not if the host
@@ -202,6 +208,7 @@ class Generation {
   int64_t given_ = 0;             ///< tokens of the prompt and of the continuation
   sampling::Sampler sampler_;
   std::optional<OutputConstraint> constraint_;
+  bool held_ = false;
   std::unique_ptr<SequenceDrafts> drafts_;
   std::optional<Thinking> thinking_;
   bool in_reasoning_ = false;  ///< the newest token, or the prompt's end; with `thinking_` only
@@ -210,6 +217,7 @@ class Generation {
   bool from_partial_logits_ = false;
   std::vector<std::vector<int32_t>> selected_;  ///< ids requested per planned row
   std::vector<std::vector<uint32_t>> masks_;    ///< allowed tokens per planned row
+  size_t verified_ = 0;                         ///< planned rows with a known mask
   std::vector<sampling::Candidate> largest_;    ///< scratch
   std::vector<sampling::Candidate> known_;      ///< scratch
   std::vector<float> logits_;                   ///< scratch

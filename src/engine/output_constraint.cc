@@ -47,6 +47,24 @@ kernels::TokenMask OutputConstraint::own_mask(std::span<const uint32_t> mask) {
   return mask_;
 }
 
+bool OutputConstraint::prepare(uint64_t units, const std::function<void(Job)>& post) {
+  if (ahead_) {
+    if (!ahead_->done) return false;
+    matcher_ = std::move(ahead_->matcher);
+    ahead_.reset();
+    return true;
+  }
+  if (!certain() && matcher_.leased()) return false;
+  if (quick(units)) return true;
+  ahead_ = std::make_shared<Ahead>(Ahead{matcher_, matcher_.lease()});
+  post([ahead = ahead_] {
+    (void)ahead->matcher.prepare(constraints::kWorkPerCall);
+    ahead->lease.reset();
+    return [ahead] { ahead->done = true; };
+  });
+  return false;
+}
+
 Result<bool> OutputConstraint::accept(int32_t token) {
   if (advance(token)) {
     refused_.clear();
@@ -93,6 +111,7 @@ void OutputConstraint::drop_drafts() {
 }
 
 bool OutputConstraint::advance(int32_t token) {
+  ahead_.reset();  // of the state before
   const bool is_certain = next_certain_ < certain_.size();
   if (is_certain && certain_[next_certain_] != token) return false;
   if (!matcher_.accept(token)) return false;

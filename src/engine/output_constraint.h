@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,6 +34,16 @@ class OutputConstraint {
   /// kOutOfMemory (the constraint has too many states), kUnsupported (this generation took too much
   /// work: constraints/work.h).
   Result<kernels::TokenMask> allowed();
+  /// A computation for another thread, which returns what the owner's thread calls afterwards.
+  using Job = std::function<std::function<void()>()>;
+  /// Computes what allowed() and unconstrained() return, unless that takes more work than `units`:
+  /// then passes it to `post`, and is false until it is done. Also false while another generation
+  /// of the same constraint has such a job.
+  bool prepare(uint64_t units, const std::function<void(Job)>& post);
+  /// The same without a job.
+  bool quick(uint64_t units = constraints::kWorkPerStep) {
+    return certain() || matcher_.prepare(units);
+  }
   /// Appends a token. False if it is not allowed: allowed() then excludes it, and another one must
   /// be sampled (masks contain a few tokens too many: names of properties written with escapes).
   /// Errors: those of allowed().
@@ -51,12 +63,18 @@ class OutputConstraint {
   void drop_drafts();
 
  private:
+  struct Ahead {
+    constraints::Matcher matcher;
+    std::shared_ptr<const int> lease;
+    bool done = false;
+  };
   bool advance(int32_t token);
   /// Copies a mask to `mask_`, without the refused tokens.
   kernels::TokenMask own_mask(std::span<const uint32_t> mask);
   void find_certain();
 
   constraints::Matcher matcher_;
+  std::shared_ptr<Ahead> ahead_;  ///< the job that prepares matcher_
   const text::Tokenizer& tokenizer_;
   std::vector<uint32_t> mask_;
   std::vector<int32_t> tokens_;    ///< of the generation, with the drafts

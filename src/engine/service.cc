@@ -76,7 +76,7 @@ struct EngineService::Impl {
   std::condition_variable_any used;  ///< a ModelUse has its result
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
-  bool woken = false;               ///< the prefix cache has completions to run
+  bool woken = false;               ///< the prefix cache or the engine has completions to run
   bool closed = false;              ///< refuse new requests
   bool cancel_all = false;          ///< cancel the requests in flight
   bool ended = false;               ///< end the thread
@@ -160,15 +160,17 @@ void EngineService::Impl::observe(Request& request) {
 }
 
 Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& tokenizer) {
+  const auto wake_engine = [this] {
+    const std::scoped_lock lock(mutex);
+    woken = true;
+    notify();
+  };
   if (options.cache) {
-    options.cache->wake = [this] {
-      const std::scoped_lock lock(mutex);
-      woken = true;
-      notify();
-    };
+    options.cache->wake = wake_engine;
     CHIMERE_TRY(cache, PrefixCache::create(states, *options.cache));
   }
   options.engine.cache = cache.get();
+  options.engine.wake = wake_engine;
   CHIMERE_TRY(engine, Engine::create(model, tokenizer, options.engine));
   thread = std::thread([this] { work(); });
   return {};

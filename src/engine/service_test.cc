@@ -68,6 +68,42 @@ std::vector<int32_t> ids(const Outcome& o) {
   return out;
 }
 
+/// Masks computed on another thread change no generation, and hold none but their own.
+TEST(Service, MasksBesideTheEngine) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto trie = constraints::TokenTrie::create(FakeTokenizer(), FakeModel::kVocab);
+  const auto requests = [&] {
+    std::vector<Request> made;
+    for (size_t i = 0; i < 24; ++i) {
+      Request& r = made.emplace_back(make_request(random));
+      constexpr const char* kGrammars[] = {"root ::= [A-Z]{3,40} \"DONE\"", "root ::= [^Q]*",
+                                           "root ::= s\ns ::= s s s | s s | \"A\" | [A-F]"};
+      if (i % 4 == 3) continue;
+      const constraints::GbnfSpec grammar{kGrammars[i % 4]};
+      r.constraint = constraints::Constraint::compile({grammar, {}}, trie).value();
+    }
+    for (size_t i = 0; i < 8; ++i) made[i].constraint = made[0].constraint;  // share one
+    return made;
+  };
+  const auto run = [&](uint64_t units, bool beside) {
+    random.seed(seed);
+    ServiceOptions options;
+    options.engine.mask_work = units;
+    Server server(1 << 16, options);
+    std::vector<std::future<Outcome>> futures;
+    for (Request& r : requests()) futures.push_back(server.ask(std::move(r)));
+    std::vector<std::vector<int32_t>> out;
+    for (auto& f : futures) out.push_back(ids(f.get()));
+    EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kLongTime));
+    server.service->stop();
+    EXPECT_EQ(server.service->stats().engine.masks_beside > 0, beside);
+    return out;
+  };
+  EXPECT_EQ(run(0, true), run(constraints::kWorkPerCall, false));
+}
+
 TEST(Service, ManyThreadsGetTheGenerationsOfSoloRuns) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);

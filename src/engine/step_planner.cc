@@ -37,7 +37,7 @@ void StepPlanner::plan_decode(std::span<const std::unique_ptr<Generation>> runni
 void StepPlanner::plan(std::span<const std::unique_ptr<Generation>> running,
                        std::vector<PlannedRows>& out) {
   plan_decode(running, out);
-  const auto in_prefill = [](const auto& g) { return !g->prompt_done(); };
+  const auto in_prefill = [](const auto& g) { return !g->prompt_done() && !g->held(); };
   if (std::ranges::none_of(running, in_prefill)) return;
   int64_t decode_rows = 0;
   for (const PlannedRows& p : out) decode_rows += p.generation->decode_size();
@@ -49,7 +49,7 @@ void StepPlanner::add_chunks(std::span<const std::unique_ptr<Generation>> runnin
                              std::vector<PlannedRows>& out) {
   std::map<std::string_view, std::vector<PlannedRows>> prefilling;  // by owner
   for (const auto& g : running) {
-    if (!g->prompt_done()) prefilling[g->owner()].push_back({g.get(), 0, false});
+    if (!g->prompt_done() && !g->held()) prefilling[g->owner()].push_back({g.get(), 0, false});
   }
   std::vector<std::vector<PlannedRows>*> owners;
   for (auto& [owner, requests] : prefilling) owners.push_back(&requests);

@@ -15,7 +15,7 @@ constraints::Delimiter delimiter(const text::Tokenizer& tokenizer, std::string_v
 }  // namespace
 
 Result<std::shared_ptr<constraints::Constraint>> ConstraintFactory::compile(
-    const constraints::ConstraintSpec& spec) {
+    const constraints::ConstraintSpec& spec, const std::function<void()>& when_slow) {
   {
     const std::scoped_lock lock(mutex_);
     if (!cache_) {
@@ -23,7 +23,7 @@ Result<std::shared_ptr<constraints::Constraint>> ConstraintFactory::compile(
                      kCacheBytes);
     }
   }
-  return cache_->get(spec);
+  return cache_->get(spec, when_slow);
 }
 
 std::optional<constraints::ReasoningSpec> reasoning_spec(const text::Tokenizer& tokenizer,

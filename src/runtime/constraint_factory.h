@@ -3,6 +3,7 @@
 #define CHIMERE_RUNTIME_CONSTRAINT_FACTORY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,7 +25,8 @@ class ConstraintFactory {
 
   /// The first call prepares the vocabulary, which takes about 0.2 s for 250,000 tokens. Errors:
   /// those of Constraint::compile().
-  Result<std::shared_ptr<constraints::Constraint>> compile(const constraints::ConstraintSpec& spec);
+  Result<std::shared_ptr<constraints::Constraint>> compile(
+      const constraints::ConstraintSpec& spec, const std::function<void()>& when_slow = {});
 
  private:
   const text::Tokenizer& tokenizer_;

@@ -89,7 +89,7 @@ struct ServedModel {
   /// Compiles what a request asks of its output. Any thread. Errors: those of
   /// constraints::Constraint::compile(). Empty: the server restricts no output.
   std::function<Result<std::shared_ptr<constraints::Constraint>>(
-      const constraints::ConstraintSpec&)>
+      const constraints::ConstraintSpec&, const std::function<void()>& when_slow)>
       compile_constraint = {};
   /// Adds texts to the owner's engram table of this name. Any thread. Errors: kInvalidArgument (the
   /// name), kOutOfMemory (the table is full), kIo. Empty: the server has no engram tables.

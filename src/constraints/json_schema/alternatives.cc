@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "constraints/work.h"
+
 namespace chimere::constraints::json_schema {
 
 namespace {
@@ -205,8 +207,10 @@ bool Records::intersect(Alternatives& a, const Alternatives& b) {
   if (largest > kMaxPairsAtOnce && std::min(a.size(), b.size()) > 1) return false;
   // Single records, as in deeply nested schemas, cost less than combinations.
   constexpr size_t kCombination = 4;
+  constexpr uint64_t kUnitsPerPair = 8;
   pairs_ += largest > 1 ? kCombination * largest : 1;
-  if (pairs_ > kCombination * kMaxPairs) return false;
+  WorkScope::add(kUnitsPerPair * largest + 1);
+  if (pairs_ > kCombination * kMaxPairs || WorkScope::exhausted()) return false;
 
   std::vector<StringSet> strings;
   for (const StringSet& left : a.strings) {

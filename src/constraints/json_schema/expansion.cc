@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "constraints/work.h"
+
 namespace chimere::constraints::json_schema {
 
 namespace {
@@ -113,6 +115,7 @@ Result<const Alternatives*> Expander::expand(GoalId goal) {
   if (const auto found = expanded_.find(goal); found != expanded_.end()) {
     return static_cast<const Alternatives*>(found->second.get());
   }
+  if (WorkScope::exhausted()) return unsupported("it takes too much work");
   auto out = std::make_unique<Alternatives>(Records::anything());
   const std::vector<Literal> literals = goals_[goal];
   for (const Literal literal : literals) {

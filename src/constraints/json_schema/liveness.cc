@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <string>
 
+#include "constraints/work.h"
+
 namespace chimere::constraints::json_schema {
 
 namespace {
 
 /// Evaluations of goals for one question.
 constexpr size_t kMaxEvaluations = 3'000'000;
+/// Work of each (constraints/work.h).
+constexpr uint64_t kUnitsPerEvaluation = 5;
 
 bool has(const std::vector<Symbol>& sorted, Symbol key) {
   return std::binary_search(sorted.begin(), sorted.end(), key);
@@ -55,7 +59,8 @@ bool Liveness::inhabited(GoalId goal) {
   while (!open.empty()) {
     const GoalId next = open.back();
     open.pop_back();
-    if (++evaluations > kMaxEvaluations) break;
+    WorkScope::add(kUnitsPerEvaluation);
+    if (++evaluations > kMaxEvaluations || WorkScope::exhausted()) break;
     if (possible(next, probe)) {
       holds.insert(next);
     } else {
@@ -67,7 +72,8 @@ bool Liveness::inhabited(GoalId goal) {
     for (size_t i = order.size(); i-- > 0;) {
       const GoalId next = order[i];
       if (holds.contains(next)) continue;
-      if (++evaluations > kMaxEvaluations) {
+      WorkScope::add(kUnitsPerEvaluation);
+      if (++evaluations > kMaxEvaluations || WorkScope::exhausted()) {
         return fail(unsupported("the schema is too large to decide whether it has documents"));
       }
       if (possible(next, probe)) {

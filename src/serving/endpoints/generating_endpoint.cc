@@ -211,7 +211,7 @@ std::optional<ApiError> GeneratingEndpoint::constrain(
   if (!model.compile_constraint) {
     return ApiError{"unsupported_value", "This server restricts no output.", param};
   }
-  const auto compiled = model.compile_constraint(**wanted);
+  const auto compiled = model.compile_constraint(**wanted, [this] { context().compilers.yield(); });
   if (!compiled.ok()) return failed(compiled.error());
   for (GenerationSpec::Choice& choice : spec.choices) choice.request.constraint = *compiled;
   return std::nullopt;

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Hostile grammars, patterns, schemas and tools beside a stream and plain questions: what do these two notice?
+
+  bench/serve_beside.py CHIMERE MODEL [--seconds 3] [--kinds NAME ...] [--threads N]
+
+Starts `chimere serve` on MODEL. A stream and plain questions run alone first, then beside requests of each kind, which one
+client sends in turn (the last kind: six clients, six kinds at once), each with a body that the server has not seen. One line
+for each kind:
+
+  answers   statuses of the hostile requests, and how many streams ended with an error ("error") or were cut off by the
+            bench's end ("open")
+  median    median time between two pieces of the stream, in ms
+  largest   the largest one
+  gap       largest / median
+  first     median time to the first token of a plain question, in ms
+  wait      that / the same alone, beside nothing
+
+The line "ordinary" is the same with ordinary requests instead of hostile ones: what is larger there is no matter of
+constraints. Exits with 1 if a kind's gap exceeds 3 or its wait 2. The hostile clients are a process of their own; as root, the
+client that measures has a real-time priority, so that its times are those of the server.
+"""
+import argparse
+import asyncio
+import collections
+import contextlib
+import itertools
+import multiprocessing
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+from serve_load import Client, has_text
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tests/serving"))
+from server import Server  # noqa: E402
+
+MOST_GAP, MOST_WAIT = 3, 2
+SIX = "six at once"
+QUESTION = "What is the capital of France?"
+FILES = "Explain how files, folders and permissions work on Linux, with many examples."
+
+
+def chat(question, tokens, **fields):
+    return "/v1/chat/completions", {"messages": [{"role": "user", "content": question}], "max_tokens": tokens,
+                                    "temperature": 1, "reasoning_effort": "none", **fields}
+
+
+def ordinary(n):
+    return chat(f"{QUESTION} ({n})", 64)
+
+
+def grammar(text):
+    return lambda n: chat("Write letters.", 64, grammar=text.replace("NUMBER", str(n)))
+
+
+def pattern(text):
+    return lambda n: chat("Write letters.", 64, structured_outputs={"regex": text.replace("NUMBER", str(n))})
+
+
+def schema(make):
+    return lambda n: chat("Write a document.", 64, response_format={
+        "type": "json_schema", "json_schema": {"name": f"n{n}", "schema": {"title": f"n{n}", **make()}}})
+
+
+def one_of_objects():
+    return {"oneOf": [{"type": "object", "properties": {f"k{i}": {"type": "string", "minLength": i}, "common": {
+        "type": "integer", "multipleOf": i + 2}}, "required": [f"k{i}"]} for i in range(20)]}
+
+
+def patterns_of_all():
+    return {"type": "string", "allOf": [{"pattern": f"(a|b|c)*{c}(a|b|c){{{i}}}"} for i, c in enumerate("abcabcabcabc", 3)]}
+
+
+def large_enum():
+    return {"enum": [f"value {i * 7919 % 10007} of {i}" for i in range(10000)]}
+
+
+def unique_and_contains():
+    return {"type": "array", "uniqueItems": True, "minItems": 5, "items": {"enum": [*range(40)]},
+            "allOf": [{"contains": {"multipleOf": i}, "minContains": 2, "maxContains": 4} for i in (2, 3, 5, 7)]}
+
+
+def nested_not():
+    made = {"type": "integer", "multipleOf": 7}
+    for i in range(12):
+        made = {"anyOf": [{"not": made}, {"not": {"anyOf": [{"required": [f"a{i}"]}, {"multipleOf": 11 + i}]}}]}
+    return made
+
+
+def refused_divisors():
+    return {"anyOf": [{"not": {"multipleOf": d}} for d in (997, 991, 983, 977, 971, 967)],
+            "allOf": [{"not": {"multipleOf": d}} for d in (953, 947, 941, 937)], "type": "integer"}
+
+
+def tools(n):
+    made = [{"type": "function", "function": {
+        "name": f"tool_{n}_{i}", "description": "A tool.", "parameters": {
+            "type": "object", "required": ["path", "mode"], "properties": {
+                "path": {"type": "string", "pattern": f"^/[a-z]+/{i}"}, "mode": {"enum": ["read", "write", f"m{i}"]},
+                "limits": {"type": "array", "items": {"type": "integer", "maximum": i}}}}}} for i in range(128)]
+    return chat("Read a file.", 64, tools=made, tool_choice="required")
+
+
+OVERLAP = 'root ::= (word | number | text)+ # NUMBER\nword ::= [a-z]+ | [a-zA-Z ]*\nnumber ::= [0-9a-f]+ "." | [0-9]*\n' \
+          'text ::= [^"]* | "a" text "b"'
+AMBIGUOUS = 'root ::= s # NUMBER\ns ::= s s s | s s | "a" | "b" | [a-z]'
+KINDS = {
+    "ordinary": ordinary,
+    "ambiguous grammar": grammar(AMBIGUOUS),
+    "overlapping terminals": grammar(OVERLAP),
+    "nested repetitions": pattern(r"(a{0,1000}){0,1000}|NUMBER"),
+    "ambiguous pattern": pattern(r"(a|aa|[a-z]{2,40})+$|NUMBER"),
+    "classes of Unicode": pattern(r"(\p{L}+\p{N}*|[^\p{Lu}]{3,300}\s){1,200}|NUMBER"),
+    "oneOf of 20 objects": schema(one_of_objects),
+    "allOf of patterns": schema(patterns_of_all),
+    "enum of 10,000": schema(large_enum),
+    "uniqueItems, contains": schema(unique_and_contains),
+    "nested not, anyOf": schema(nested_not),
+    "divisors": schema(refused_divisors),
+    "128 tools": tools,
+}
+AT_ONCE = ("ambiguous grammar", "overlapping terminals", "classes of Unicode", "divisors", "nested not, anyOf", "128 tools")
+
+
+async def post(port, path, body, answers):
+    """A streamed hostile request; counts how it ends."""
+    client, counted = Client(f"http://127.0.0.1:{port}", ""), "open"
+    try:
+        end = "200"
+        async for _, event in client.stream(path, body):
+            if event.startswith(b'{"error"'):
+                end = "error"
+        counted = end
+    except RuntimeError as refused:  # "status N"
+        counted = str(refused).split()[1]
+    except (OSError, IndexError):
+        counted = "lost"
+    finally:
+        answers[counted] += 1
+        client.close()
+
+
+async def hostile(port, make, numbers, answers):
+    while True:
+        await post(port, *make(next(numbers)), answers)
+
+
+def hostile_process(port, names, first, seconds, results):
+    answers = collections.Counter()
+    numbers = itertools.count(first)
+    asyncio.run(together(seconds, *(hostile(port, KINDS[name], numbers, answers) for name in names)))
+    results.send(answers)
+
+
+async def stream(port, times):
+    """One stream after the other, each of 1,000 tokens; the times of its pieces."""
+    while True:
+        client = Client(f"http://127.0.0.1:{port}", "")
+        times.append([])
+        try:
+            async for at, event in client.stream("/v1/completions", {"prompt": FILES, "max_tokens": 1000, "temperature": 1,
+                                                                     "logit_bias": {"0": 0}, "ignore_eos": True}):
+                if has_text(event):
+                    times[-1].append(at)
+        finally:
+            client.close()
+
+
+async def questions(port, firsts):
+    for n in itertools.count():
+        client, begun = Client(f"http://127.0.0.1:{port}", ""), time.perf_counter()
+        path, body = chat(f"{QUESTION} ({n})", 4)
+        try:
+            first = None
+            async for at, event in client.stream(path, body):
+                if first is None and has_text(event):
+                    first = at - begun
+            if first is not None:
+                firsts.append(first)
+        finally:
+            client.close()
+        await asyncio.sleep(0.05)
+
+
+async def together(seconds, *tasks):
+    running = [asyncio.create_task(task) for task in tasks]
+    done, _ = await asyncio.wait(running, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for task in done:
+        task.result()  # raises what ended it
+
+
+def milliseconds(times):
+    gaps = [b - a for one in times for a, b in zip(one, one[1:])]
+    return [1000 * value for value in (statistics.median(gaps), max(gaps))]
+
+
+def row(kind, answers, times, firsts, alone):
+    """Prints a line; whether the targets are met."""
+    median, largest = milliseconds(times)
+    first = 1000 * statistics.median(firsts)
+    print(f"{kind:24} {answers:>24} {median:>7.2f} {largest:>8.2f} {largest / median:>6.1f} {first:>7.1f} {first / (alone or first):>6.2f}",
+          flush=True)
+    return largest <= MOST_GAP * median and first <= MOST_WAIT * (alone or first)
+
+
+def measure(port, args):
+    """The kinds that miss a target."""
+    firsts, times, missed = [], [], []
+    asyncio.run(together(1, questions(port, []), stream(port, [])))  # not counted
+    asyncio.run(together(args.seconds, questions(port, firsts)))
+    asyncio.run(together(args.seconds, stream(port, times)))
+    alone = 1000 * statistics.median(firsts)
+    print(f"{'kind':24} {'answers':>24} {'median':>7} {'largest':>8} {'gap':>6} {'first':>7} {'wait':>6}")
+    row("each alone", "", times, firsts, None)
+    for at, kind in enumerate(args.kinds or [*KINDS, SIX]):
+        times, firsts = [], []
+        results, sender = multiprocessing.Pipe(False)
+        others = multiprocessing.get_context("spawn").Process(target=hostile_process, args=(
+            port, AT_ONCE if kind == SIX else [kind], 100000 * at, args.seconds + 1, sender))
+        others.start()
+        asyncio.run(together(args.seconds + 1.5, stream(port, times), questions(port, firsts)))
+        answers = " ".join(f"{count}x{status}" for status, count in sorted(results.recv().items()))
+        others.join()
+        if not row(kind, answers, times, firsts or [args.seconds + 1.5], alone):
+            missed.append(kind)
+    return missed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chimere")
+    parser.add_argument("model")
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, SIX])
+    parser.add_argument("--threads", type=int)
+    args = parser.parse_args()
+    server = Server(args.chimere, args.model, **({"threads": args.threads} if args.threads else {}))
+    try:
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        missed = measure(server.port, args)
+    finally:
+        code = server.close()
+    if code != 0:
+        sys.exit(f"The server ended with {code}: {server.log()[-2000:]}")
+    if missed:
+        sys.exit("Missed: " + ", ".join(missed))
+
+
+if __name__ == "__main__":
+    main()
