@@ -359,7 +359,6 @@ TEST(JsonSchemaRandom, AgreesWithASimpleValidator) {
   const uint32_t seed = fresh_seed();
   Counts counts;
   for (int round = 0; round < count; ++round) {
-    if (getenv("SHOWR")) fprintf(stderr, "%d\n", round);
     SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
     check_schema(seed_of(seed, static_cast<uint32_t>(round)), counts);
     if (HasFatalFailure()) return;
