@@ -78,8 +78,12 @@ class SchemaOracle {
       if (schema.contains("exclusiveMaximum") && number >= schema["exclusiveMaximum"].get<double>())
         return false;
       if (schema.contains("multipleOf")) {
-        const double ratio = number / schema["multipleOf"].get<double>();
-        if (ratio != std::floor(ratio)) return false;
+        const json& divisor = schema["multipleOf"];
+        const double ratio = number / divisor.get<double>();
+        const bool whole = value.is_number_integer() && divisor.is_number_integer();
+        // Doubles above 2^53 are all even.
+        if (whole ? value.get<int64_t>() % divisor.get<int64_t>() != 0 : ratio != std::floor(ratio))
+          return false;
       }
     }
     if (value.is_string()) {

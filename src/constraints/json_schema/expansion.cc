@@ -122,9 +122,9 @@ Result<const Alternatives*> Expander::expand(GoalId goal) {
     CHIMERE_TRY(const Alternatives* part, expand_literal(literal, false));
     CHIMERE_CHECK_OK(intersect(schemas_.nodes[literal / 2], *out, *part));
   }
-  const Alternatives* result = out.get();
-  expanded_.emplace(goal, std::move(out));
-  return result;
+  // Simplification looks for goals without values, and may have come to this one.
+  return static_cast<const Alternatives*>(
+      expanded_.try_emplace(goal, std::move(out)).first->second.get());
 }
 
 Result<const Alternatives*> Expander::expand_literal(Literal literal, bool annotated) {
