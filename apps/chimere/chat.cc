@@ -19,10 +19,13 @@
 #include "chat_session.h"
 #include "command.h"
 #include "external_editor.h"
+#include "generate.h"
 #include "hub/model_folder.h"
 #include "interrupt.h"
 #include "json.h"
 #include "nearest_word.h"
+#include "pull_model.h"
+#include "recap.h"
 #include "recommended_models.h"
 #include "runtime/model_path.h"
 #include "runtime/state_folder.h"
@@ -42,18 +45,6 @@ std::string count_text(int64_t count) {
   if (count >= 1'000'000'000) return fmt::format("{:.1f} B", static_cast<double>(count) / 1e9);
   if (count >= 1'000'000) return fmt::format("{:.0f} M", static_cast<double>(count) / 1e6);
   return std::to_string(count);
-}
-
-/// The beginning of a text on one line.
-std::string question_excerpt(std::string text) {
-  constexpr size_t kLength = 60;
-  std::ranges::replace(text, '\n', ' ');
-  if (text.size() > kLength) {
-    size_t end = kLength;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-    text = text.substr(0, end) + "...";
-  }
-  return terminal::visible(text);
 }
 
 class Chat {
@@ -91,7 +82,6 @@ class Chat {
                       },
                   .open_editor = [this](const std::string& text) { return edit(text); },
                   .colours = has_colours(StandardStream::kError)});
-    session_->report(ChatSession::Statistics::kShort);
     while (true) {
       std::optional<std::string> text = reader.read("> ");
       while (text && in_block(*text)) {
@@ -132,9 +122,10 @@ class Chat {
                                    questions == 1 ? "" : "s");
     if (!conversation.system().empty()) text += ", a system message";
     if (const int64_t ready = session_->ready_tokens(); ready > 0) {
-      text += fmt::format(", {} tokens ready", ready);
+      text += fmt::format(", {} tokens of it already read", ready);
     }
-    std::cerr << text << "; the last one: " << question_excerpt(*last) << '\n';
+    // Of the last turns, what fits into a few rows.
+    show_note(text + ":\n" + recap(conversation.messages(), columns()));
   }
 
  private:
@@ -272,6 +263,8 @@ class Chat {
   }
 
   Status switch_model(const std::string& name) {
+    CHIMERE_CHECK_OK(offer_pull(name, session_->settings(),
+                                interactive_ ? TerminalUse::kSilent : TerminalUse::kFree));
     Status done = session_->switch_model(name);
     if (done.ok()) welcome();
     return done;
@@ -312,8 +305,8 @@ class Chat {
     auto [name, value] = read_set_words(argument);
     if (name == "num_ctx") return invalid_argument("The context is set at the start: --ctx N");
     if (const SettingInfo* s = option_of_api(name); s != nullptr) name = s->name;
-    if (name == "verbose") return stats("on");
-    if (name == "quiet") return stats("off");
+    if (name == "verbose") return set_verbose(value != "off");
+    if (name == "quiet") return set_verbose(false);
     if (name == "system") return system(value);
     if (name == "format") return json(value == "json" ? "any" : value);
     if (name == "noformat") return json("off");
@@ -361,7 +354,8 @@ class Chat {
   Status undo() {
     const auto last = session_->conversation().last_question();
     CHIMERE_CHECK_OK(session_->undo());
-    tell("Removed: " + question_excerpt(last.value_or("")));
+    constexpr std::string_view kRemoved = "Removed: ";
+    tell(std::string(kRemoved) + excerpt(last.value_or(""), 1, kRemoved.size(), columns()));
     return {};
   }
 
@@ -427,12 +421,15 @@ class Chat {
     return {};
   }
 
+  Status set_verbose(bool verbose) {
+    session_->set_verbose(verbose);
+    tell(verbose ? "Statistics follow each answer, and reasoning is shown whole; /set quiet ends it."
+                 : "Statistics and long reasoning are not shown.");
+    return {};
+  }
+
   Status stats(const std::string& argument) {
-    if (argument == "on" || argument == "off") {
-      session_->report(argument == "on" ? ChatSession::Statistics::kFull
-                                        : ChatSession::Statistics::kNone);
-      return {};
-    }
+    if (argument == "on" || argument == "off") return set_verbose(argument == "on");
     if (!argument.empty()) return invalid_argument("It is /stats, /stats on or /stats off.");
     const std::string last = session_->last_statistics();
     if (last.empty()) {
@@ -465,6 +462,7 @@ Option add_conversation_flags(Command& command, ChatFlags& flags) {
 Status run_chat(const CommandLine& line, const ChatFlags& flags) {
   const bool editor = is_terminal(StandardStream::kInput) &&
                       has_control_sequences(StandardStream::kError) && !line.json;
+  CHIMERE_CHECK_OK(offer_pull(line.settings.get(settings::kModel), line.settings));
   CHIMERE_TRY(auto constraint, constraint_spec(flags.constraint));
   CHIMERE_TRY(auto session, ChatSession::open(line, flags.state, !editor));
   if (!flags.system.empty()) session->set_system(flags.system);
@@ -488,7 +486,7 @@ void declare_chat(Command& app, CommandLine& line) {
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kStateFolder});
+                SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

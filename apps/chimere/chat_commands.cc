@@ -34,7 +34,7 @@ constexpr auto kChatCommands = std::to_array<ChatCommand>({
     {CommandId::kJson, "/json", "", "SCHEMA", CommandArgument::kFile,
      "Answer in JSON: SCHEMA is a file or a text, any: any object, off: text again"},
     {CommandId::kStats, "/stats", "", "on|off", CommandArgument::kSwitch,
-     "Show the last answer's statistics, or those of every answer"},
+     "Show the last answer's statistics; on: those of every answer"},
     {CommandId::kClear, "/clear", "", "", CommandArgument::kNone,
      "Start over; the system message remains"},
     {CommandId::kShow, "/show", "", "", CommandArgument::kNone, "What is known about the model"},

@@ -19,6 +19,7 @@
 #include "loading.h"
 #include "output_constraint_flags.h"
 #include "prompt_words.h"
+#include "pull_model.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 #include "runtime/request.h"
@@ -67,6 +68,7 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
   const bool model_named = std::ranges::any_of(
       line.flags, [](const auto& flag) { return flag.first == &settings::kModel; });
   const auto find = [&](const std::string& name) -> Status {
+    CHIMERE_CHECK_OK(offer_pull(name, line.settings));
     CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, line.settings));
     // Any file could be meant by a path.
     if (found.path.ends_with(".gguf")) return {};
@@ -97,6 +99,7 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
 
 Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(const std::optional<std::string> given, take_words(flags, line));
+  CHIMERE_CHECK_OK(offer_pull(line.settings.get(settings::kModel), line.settings));
   std::string prompt;
   if (given) {
     prompt = *given;
@@ -151,7 +154,7 @@ Status run(CommandLine line, const RunFlags& flags) {
                        [&](std::string_view text) { stream.push(text); }));
   const engine::Outcome& outcome = generation.outcome;
   stream.finish();
-  tell_of_limits(generation, line.settings);
+  tell_of_end(generation, loaded, line.settings, AnswerOf::kRun);
   Status kept;
   if (keep) {
     conversation->add_answer(outcome.text);
@@ -160,8 +163,8 @@ Status run(CommandLine line, const RunFlags& flags) {
   }
   if (line.json) {
     print_json(outcome_json(generation, stream, seed));
-  } else if (!line.settings.get(settings::kQuiet)) {
-    std::cerr << statistics(generation, seed) << '\n';
+  } else if (shows_statistics(line.settings)) {
+    show_note(statistics(generation, seed));
   }
   return kept;
 }
@@ -187,7 +190,7 @@ void declare_run(Command& app, CommandLine& line) {
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kStateFolder});
+                SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

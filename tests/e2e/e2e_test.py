@@ -185,7 +185,7 @@ class Run(Case):
     def test_the_document_equals_the_stream(self):
         flags = (*self.FLAGS, "--seed", SEED, "--raw", "-p", "the")
         document = self.answer("run", *flags)
-        streamed = chimere("run", *flags)
+        streamed = chimere("run", *flags, "--verbose")
         self.assertEqual(streamed.stdout.decode(), document["text"] + "\n")
         self.assertIn("tok/s", streamed.err)
         self.assertEqual(document["tokens"], len(document["ids"]))

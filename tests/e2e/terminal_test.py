@@ -12,6 +12,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +21,8 @@ import tempfile
 import termios
 import time
 import unittest
+
+from hub_server import Hub
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from limits import HANG  # noqa: E402
@@ -134,8 +137,8 @@ class Session:
 
 
 class Case(unittest.TestCase):
-    def open(self, *args, command="chat", **extra):
-        session = Session(command, "-m", MODEL, "-n", 8, "--seed", 3, *args, **extra)
+    def open(self, *args, command="chat", verbose=True, **extra):
+        session = Session(command, "-m", MODEL, "-n", 8, "--seed", 3, *(["--verbose"] if verbose else []), *args, **extra)
         self.addCleanup(session.close)
         return session
 
@@ -440,6 +443,72 @@ class Colours(Case):
         self.assertEqual(chat.screen.unknown, [])
 
 
+class Answers(Case):
+    def test_statistics_are_shown_if_they_are_asked_for(self):
+        chat = self.chat(verbose=False)
+        chat.ask("moth", "cut off after 8 tokens")
+        self.assertNotIn("tok/s", chat.screen.text())
+        chat.ask("/set verbose", "Statistics follow each answer")
+        chat.ask("moth", "; seed 3")
+
+
+class Pulls(Case):
+    """Models that are not here yet."""
+
+    def setUp(self):
+        self.hub = Hub()
+        self.hub.files["own/Tiny", "Tiny-F32.gguf"] = MODEL.read_bytes()
+        self.where = self.hub.endpoint.partition("://")[2]
+        shutil.rmtree(HOME / ".local" / "share" / "chimere" / "models" / "own", ignore_errors=True)
+
+    def run_pulling(self, *args):
+        session = Session(*args, HF_ENDPOINT=self.hub.endpoint)
+        self.addCleanup(session.close)
+        return session
+
+    def test_a_download_is_offered_and_the_command_continues(self):
+        for words in (("run", "own/Tiny:F32", "the moth"), ("run", "-m", "own/Tiny", "-p", "the moth"), ("own/Tiny:F32", "the moth")):
+            shutil.rmtree(HOME / ".local" / "share" / "chimere" / "models" / "own", ignore_errors=True)
+            session = self.run_pulling(*words, "-n", 8, "-v")
+            session.shows(f"{words[words.index('-m') + 1] if '-m' in words else words[-2]} is not here yet. Download ")
+            session.shows(f"from {self.where}? [Y/n]")
+            self.assertEqual(self.hub.count("store"), 0)
+            session.send("\r")
+            self.leaves(session)
+            self.assertIn("[Y/n] yes\nPulling", session.screen.text())
+            self.assertIn("; seed ", session.screen.text())
+            self.assertEqual(self.hub.count("store"), 1)
+            self.hub.requests.clear()
+
+    def test_a_download_is_declined(self):
+        for key in "n\x03\x04":
+            session = self.run_pulling("run", "own/Tiny:F32", "the moth")
+            session.shows("[Y/n]")
+            session.send(key)
+            self.leaves(session, 1)
+            self.assertIn("`chimere pull own/Tiny:F32` downloads it later", session.screen.text())
+        self.assertEqual(self.hub.count("store"), 0)
+
+    def test_the_chat_changes_to_a_model_of_the_hub(self):
+        chat = self.chat(HF_ENDPOINT=self.hub.endpoint)
+        chat.send("/model own/Tiny\r")
+        chat.shows("[Y/n]")
+        chat.send("n")
+        chat.shows("downloads it later")
+        chat.prompt()
+        chat.send("/model own/Absent\r")
+        chat.shows("own/Absent")
+        chat.prompt()
+        chat.send("/model own/Tiny\r")
+        chat.wait(lambda screen: screen.text().count("[Y/n]") == 2, "a second question")
+        chat.send("y")
+        chat.shows("Tiny-F32: ")
+        chat.prompt()
+        chat.ask("moth", "; seed ")
+        chat.send("\x04")
+        self.leaves(chat)
+
+
 class Words(unittest.TestCase):
     """chimere run MODEL "prompt"."""
 
@@ -461,6 +530,10 @@ class Words(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"qwen-absent", done.stderr)
         self.assertIn(b"chimere pull", done.stderr)
+        # Nobody is asked where nobody can answer.
+        done = self.run_words("own/Absent:Q4_K_M", "the moth flies")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"`chimere pull own/Absent:Q4_K_M` downloads it", done.stderr)
         done = self.run_words("-m", MODEL, "-p", "x", "y")
         self.assertIn(b"given twice", done.stderr)
 
@@ -501,7 +574,7 @@ class Commands(unittest.TestCase):
             self.assertIn(f"Resumed {name}: 1 question, a system message", err)
             self.assertGreater(turns[0]["prompt_tokens"], 30)
         _, err = self.chat(args=("--state", HOME / "talk.state"))
-        self.assertIn("the last one: the moth", err)
+        self.assertRegex(err, r"Resumed .*talk.state: 1 question, a system message, \d+ tokens of it already read:\n> the moth\n  \S")
         (HOME / "bad.json").write_text('{"messages": [{"role": "tool", "content": 1}]}')
         _, err = self.chat("/load bad.json", "/load absent.state")
         self.assertIn("bad.json is no conversation", err)
