@@ -294,6 +294,12 @@ class Chat {
     const ChatSession& s = *session_;
     if (what == "system") return system("");
     if (what == "parameters") return set("");
+    if (what == "reasoning") {
+      const std::string& reasoning = s.last_reasoning();
+      show_note(reasoning.empty() ? "The last answer came without reasoning."
+                                  : terminal::visible(reasoning));
+      return {};
+    }
     tell(fmt::format("{}: {}, {} parameters, context of {} tokens",
                      terminal::visible(s.model_name()), terminal::visible(s.facts().architecture),
                      count_text(s.facts().parameters), s.context()));

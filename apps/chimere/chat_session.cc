@@ -141,7 +141,10 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
   warn_of_context(model_->loaded, request);
   const auto form =
       constraint_ ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown;
-  GenerationStream stream(line_, prompt.start, form);
+  using Reasoning = GenerationStream::Reasoning;
+  const bool verbose = line_.settings.get(settings::kVerbose);
+  GenerationStream stream(line_, prompt.start, form,
+                          verbose ? Reasoning::kWhole : Reasoning::kFolded);
   CHIMERE_TRY(Generation generation, generate(*model_->engine, std::move(request), line_.settings,
                                               [&](std::string_view piece) { stream.push(piece); }));
   engine::Outcome& outcome = generation.outcome;
@@ -157,6 +160,7 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
                       {"seed", last_seed_}});
   }
   if (shows_statistics(line_.settings)) show_note(statistics(generation, last_seed_));
+  last_reasoning_ = stream.reasoning();
   if (outcome.prefix) prefix_ = std::move(outcome.prefix);
   outcome.prefix.reset();
   model_->conversation.add_answer(outcome.text);

@@ -67,6 +67,8 @@ class ChatSession {
   int64_t ready_tokens() const;
   /// Statistics of the last answer; empty: there is none.
   std::string last_statistics() const;
+  /// Of the last answer; empty: it had none.
+  const std::string& last_reasoning() const { return last_reasoning_; }
   /// Tokens of prompt and answer of the last turn.
   int64_t last_tokens() const { return last_tokens_; }
   /// Number of tokens of a text.
@@ -101,6 +103,7 @@ class ChatSession {
   std::optional<engine::Prefix> prefix_;
   std::optional<constraints::ConstraintSpec> constraint_;
   std::optional<Generation> last_;
+  std::string last_reasoning_;
   uint64_t last_seed_ = 0;
   int64_t last_tokens_ = 0;
   Json turns_ = Json::array();

@@ -34,6 +34,7 @@ VOCABULARY = 300
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODEL = HOME / "tiny.gguf"
+REASONER = DOCS.parent / "models" / "chimere-nano.gguf"
 HISTORY = HOME / ".local" / "state" / "chimere" / "chat_history"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 # No control token, and more context than a test waits for: 14,000 tokens a second fill the model's own 4,096 before Ctrl-C.
@@ -241,7 +242,7 @@ class Editing(Case):
         chat = self.chat()
         started = time.monotonic()
         chat.send("/system \x1b[200~x" + text.replace("\n", "\r") + "\x1b[201~")
-        chat.line("  END OF IT")
+        chat.line("> /system [pasted 13001 lines]")
         chat.send("\r")
         chat.shows("The system message is set")
         chat.prompt()
@@ -253,6 +254,19 @@ class Editing(Case):
         chat.prompt()
         chat.send("\x04")
         self.leaves(chat)
+
+    def test_five_pasted_lines_are_one_message(self):
+        chat = self.chat()
+        text = "one\ntwo\n\n/exit\nfive"
+        chat.send("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
+        chat.line("  five")
+        self.assertEqual(chat.screen.text().splitlines()[-5:], ["> one", "  two", "", "  /exit", "  five"])
+        chat.send("\r")
+        chat.shows("; seed ")
+        chat.prompt()
+        chat.ask("/save five.json", "Saved in five.json")
+        questions = [m["content"] for m in json.loads((HOME / "five.json").read_text())["messages"] if m["role"] == "user"]
+        self.assertEqual(questions, [text])
 
     def test_lines(self):
         chat = self.chat()
@@ -445,11 +459,58 @@ class Colours(Case):
 
 class Answers(Case):
     def test_statistics_are_shown_if_they_are_asked_for(self):
-        chat = self.chat(verbose=False)
-        chat.ask("moth", "cut off after 8 tokens")
+        chat = self.chat(*ENDLESS, verbose=False)
+        chat.ask("moth", "cut off after 8 tokens, as --max-tokens says")
         self.assertNotIn("tok/s", chat.screen.text())
         chat.ask("/set verbose", "Statistics follow each answer")
         chat.ask("moth", "; seed 3")
+
+
+    def test_reasoning_is_folded_and_faint(self):
+        session = Session("chat", "-m", REASONER, "--temp", 0, "--reasoning", "low")
+        self.addCleanup(session.close)
+        session.prompt()
+        session.send("What does the command ls do?\r")
+        session.shows("/show reasoning shows it.")
+        session.prompt()
+        self.assertRegex(session.screen.text(), r"do\?\nThought for \d+ s; /show reasoning shows it\.\n\nls ")
+        self.assertIn("\x1b[2m\r\x1b[JThinking: ", session.output)
+        session.send("/show reasoning\r")
+        session.wait(lambda screen: screen.line() == ">" and "/show reasoning\n" in screen.text(), "reasoning")
+        session.prompt()
+        reasoning = session.screen.text().partition("> /show reasoning\n")[2].removesuffix("\n>")
+        self.assertGreater(len(reasoning), 10)
+        session.ask("/set verbose", "reasoning is shown whole")
+        session.send("/retry\r")
+        session.shows("/retry\n" + reasoning + "\n\nls ")
+        session.shows("tok/s")
+        session.prompt()
+        session.send("\x04")
+        self.leaves(session)
+
+    def test_answers_follow_constraints(self):
+        grammar = 'root ::= "yes" | "no"'
+        schema = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false}'
+        (HOME / "answer.gbnf").write_text(grammar)
+        (HOME / "answer.json").write_text(schema)
+        for flag, value, answer in (("--regex", "[0-9]{3}", r"\d{3}"), ("--choice", "red,green", "red|green"), ("--grammar", grammar, "yes|no"),
+                                    ("--grammar", "answer.gbnf", "yes|no"), ("--json-schema", schema, r'\{"a": ?(?:true|false)\}'),
+                                    ("--json-schema", "answer.json", r'\{"a": ?(?:true|false)\}')):
+            with self.subTest(f"{flag} {value}"):
+                chat = self.chat("-n", 40, flag, value)
+                for _ in range(2):
+                    chat.send("moth\r")
+                    chat.wait(lambda screen: re.search(rf"> moth\n(?:{answer})\n[^>]*; seed 3\n>$", screen.text()), f"answer like {answer}")
+                    chat.ask("/clear", "Started over")
+                    chat.send("\x0c")
+                    chat.line(">")
+                chat.ask("/json off", "Answers are text again")
+                chat.send("\x04")
+                self.leaves(chat)
+        for flag, value in (("--regex", "("), ("--grammar", "root ::= (")):
+            chat = self.open(flag, value)
+            self.assertEqual(chat.end(), 1)
+            self.assertIn("chimere: ", chat.screen.text())
 
 
 class Pulls(Case):
