@@ -42,8 +42,9 @@ namespace {
 constexpr int64_t kTiny = 500'000'000;
 
 std::string count_text(int64_t count) {
-  if (count >= 1'000'000'000) return fmt::format("{:.1f} B", static_cast<double>(count) / 1e9);
-  if (count >= 1'000'000) return fmt::format("{:.0f} M", static_cast<double>(count) / 1e6);
+  if (count >= 1'000'000'000)
+    return fmt::format("{:.1f} billion", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.0f} million", static_cast<double>(count) / 1e6);
   return std::to_string(count);
 }
 
@@ -106,9 +107,8 @@ class Chat {
   void welcome() const {
     const ChatSession& s = *session_;
     if (s.settings().get(settings::kQuiet)) return;
-    std::cerr << fmt::format("{}: {} parameters, context of {} tokens\n",
-                             terminal::visible(s.model_name()), count_text(s.facts().parameters),
-                             s.context());
+    tell(fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
+                     count_text(s.facts().parameters), length_text()));
     if (s.facts().parameters < kTiny) suggest_models();
   }
 
@@ -145,11 +145,20 @@ class Chat {
     return first == std::string::npos || !closes_block(std::string_view(text).substr(first));
   }
 
+  /// How long the conversation may become.
+  std::string length_text() const {
+    constexpr double kWordsPerToken = 0.75;  // of English texts
+    const auto words =
+        static_cast<int64_t>(static_cast<double>(session_->context()) * kWordsPerToken);
+    return fmt::format("A conversation may have {} tokens, about {} words.", session_->context(),
+                       words < 1000 ? words : words / 1000 * 1000);
+  }
+
   static void suggest_models() {
     std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
     const auto models = models_for_memory(available_memory(), 3);
     if (models.empty()) return;
-    std::cerr << "Better ones for this machine's memory (" << kRecommendedDate << "):\n";
+    std::cerr << "Better ones that fit into this machine's memory (" << kRecommendedDate << "):\n";
     for (const RecommendedModel& m : models) {
       std::cerr << fmt::format("  chimere pull {}\n      about {} GB; {}\n", m.name, m.gigabytes,
                                m.note);
@@ -300,16 +309,18 @@ class Chat {
                                   : terminal::visible(reasoning));
       return {};
     }
-    tell(fmt::format("{}: {}, {} parameters, context of {} tokens",
-                     terminal::visible(s.model_name()), terminal::visible(s.facts().architecture),
-                     count_text(s.facts().parameters), s.context()));
+    tell(fmt::format("{} ({}, {} parameters). {}", terminal::visible(s.model_name()),
+                     terminal::visible(s.facts().architecture), count_text(s.facts().parameters),
+                     length_text()));
     tell("`chimere inspect " + terminal::visible(s.model_path()) + "` says more.");
     return {};
   }
 
   Status set(const std::string& argument) {
     auto [name, value] = read_set_words(argument);
-    if (name == "num_ctx") return invalid_argument("The context is set at the start: --ctx N");
+    if (name == "num_ctx")
+      return invalid_argument(
+          "The length of the conversation is set at the start: chimere chat --ctx N");
     if (const SettingInfo* s = option_of_api(name); s != nullptr) name = s->name;
     if (name == "verbose") return set_verbose(value != "off");
     if (name == "quiet") return set_verbose(false);
@@ -429,8 +440,9 @@ class Chat {
 
   Status set_verbose(bool verbose) {
     session_->set_verbose(verbose);
-    tell(verbose ? "Statistics follow each answer, and reasoning is shown whole; /set quiet ends it."
-                 : "Statistics and long reasoning are not shown.");
+    tell(verbose
+             ? "Statistics follow each answer, and reasoning is shown whole; /set quiet ends it."
+             : "Statistics and long reasoning are not shown.");
     return {};
   }
 
@@ -485,7 +497,7 @@ Status run_chat(const CommandLine& line, const ChatFlags& flags) {
 
 void declare_chat(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<ChatFlags>();
-  Command command = add_command(app, line, "chat", "A conversation on the terminal",
+  Command command = add_command(app, line, "chat", "Opens a conversation on the terminal",
                                 [&line, flags] { return run_chat(line, *flags); });
   add_conversation_flags(command, *flags);
   add_output_constraint(command, flags->constraint);

@@ -79,7 +79,7 @@ void tell_of_end(const Generation& generation, const runtime::LoadedModel& loade
       }
       break;
     case engine::FinishReason::kContextFull:
-      show_note(context_full(loaded, kind));
+      if (!quiet) show_note(context_full(loaded, kind));
       break;
     default:
       break;

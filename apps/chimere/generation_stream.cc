@@ -19,7 +19,8 @@ std::string last_words(std::string_view text, int columns) {
   const size_t most = 8 * static_cast<size_t>(std::max(columns, 0));
   if (text.size() > most) text.remove_prefix(text.size() - most);
   std::string row = terminal::visible(text);
-  std::ranges::replace_if(row, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::ranges::replace_if(
+      row, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   size_t begin = 0;
   for (int width = terminal::text_width(row); width > columns && begin < row.size();) {
     const terminal::Cluster cluster = terminal::cluster_at(row, begin);

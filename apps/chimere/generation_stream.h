@@ -50,7 +50,7 @@ class GenerationStream {
   bool markdown_;
   bool folded_;
   std::optional<Stopwatch> thinking_;  ///< since the reasoning began
-  bool in_reasoning_ = false;  ///< the last text shown was reasoning
+  bool in_reasoning_ = false;          ///< the last text shown was reasoning
   bool finished_ = false;
   terminal::VisibleText visible_reasoning_;
   terminal::VisibleText visible_answer_;

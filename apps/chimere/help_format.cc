@@ -198,6 +198,11 @@ std::string_view flag_group(const SettingInfo& setting) {
   return "Options";
 }
 
-void set_help_format(CLI::App& program) { program.formatter(std::make_shared<HelpFormatter>()); }
+void set_help_format(CLI::App& program) {
+  const auto format = std::make_shared<HelpFormatter>();
+  format->label("OPTIONS", "FLAGS");
+  format->label("SUBCOMMAND", "COMMAND");
+  program.formatter(format);
+}
 
 }  // namespace chimere::app

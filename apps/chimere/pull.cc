@@ -35,8 +35,8 @@ Status pull(const CommandLine& line, const std::string& text) {
                 {"files", pulled->model.files.size()},
                 {"downloaded", pulled->downloaded}});
   } else {
-    std::cout << fmt::format("{} is in {} ({}). Use it with -m {}\n", pulled->model.name,
-                             folder, human_bytes(static_cast<double>(pulled->model.bytes)),
+    std::cout << fmt::format("{} is in {} ({}). Use it with -m {}\n", pulled->model.name, folder,
+                             human_bytes(static_cast<double>(pulled->model.bytes)),
                              pulled->model.name);
   }
   return {};

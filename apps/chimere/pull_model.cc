@@ -30,9 +30,8 @@ bool affirmed(const std::string& question, TerminalUse use) {
     constexpr int kPeriod = 200;  // milliseconds
     const TypedBytes typed = read_typed(kPeriod);
     if (typed.bytes.empty() && !typed.ended && !interrupt.interrupted()) continue;
-    const bool yes =
-        !typed.bytes.empty() &&
-        std::string_view("yY\r\n").find(typed.bytes.front()) != std::string_view::npos;
+    const bool yes = !typed.bytes.empty() &&
+                     std::string_view("yY\r\n").find(typed.bytes.front()) != std::string_view::npos;
     write_to_terminal(yes ? "yes\n" : "no\n");
     return yes;
   }
@@ -74,8 +73,7 @@ Status offer_pull(const std::string& model, const Settings& settings, TerminalUs
     return !declined;
   });
   if (declined) {
-    return not_found("There is no model " + model + " yet; `chimere pull " + model +
-                     "` downloads it later.");
+    return not_found("Nothing was downloaded; `chimere pull " + model + "` does it later.");
   }
   if (!pulled.ok() && pulled.error().code == Error::Code::kCancelled) {
     return Error{Error::Code::kCancelled,

@@ -13,8 +13,7 @@ constexpr std::string_view kExcerptSpace = " \t\n";
 
 std::string_view answer_of(std::string_view text) {
   const size_t close = text.find(text::kReasoningClose);
-  return close == std::string_view::npos ? text
-                                         : text.substr(close + text::kReasoningClose.size());
+  return close == std::string_view::npos ? text : text.substr(close + text::kReasoningClose.size());
 }
 
 /// Removes clusters from the end until the text has at most so many columns.

@@ -17,9 +17,12 @@ TEST(Excerpt, ShortTextsAreWholeAndLongOnesEndInDots) {
 
 TEST(Recap, TheLastTwoTurnsWithoutReasoning) {
   const std::vector<text::ConversationMessage> messages = {
-      {.role = "system", .content = "Be brief."}, {.role = "user", .content = "first"},
-      {.role = "assistant", .content = "1"},      {.role = "user", .content = "second"},
-      {.role = "assistant", .content = "2"},      {.role = "user", .content = "third"},
+      {.role = "system", .content = "Be brief."},
+      {.role = "user", .content = "first"},
+      {.role = "assistant", .content = "1"},
+      {.role = "user", .content = "second"},
+      {.role = "assistant", .content = "2"},
+      {.role = "user", .content = "third"},
       {.role = "assistant", .content = "<think>\nhm\n</think>\n\nthree"}};
   EXPECT_EQ(recap(messages, 80), "> second\n  2\n> third\n  three");
   EXPECT_EQ(recap({messages[0], messages[1]}, 80), "> first");

@@ -173,18 +173,22 @@ Status run(CommandLine line, const RunFlags& flags) {
 
 void declare_run(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  Command command = add_command(app, line, "run", "Answers a prompt: text in, text out",
+  Command command = add_command(app, line, "run", "Answers one question",
                                 [&line, flags] { return run(line, *flags); });
-  command.option("WORDS", flags->words, "A model's name, then the prompt; either may be left out");
-  command.option("-p,--prompt", flags->prompt,
-                 "The prompt; default: WORDS with what is piped in after them, else standard "
-                 "input, or a chat on a terminal");
-  const Option raw = command.flag("--raw", flags->raw,
-                                  "Use the prompt as it is, without the model's chat template");
-  command.option("--stop", flags->stop, "A string that ends the generation; may be repeated")
+  command.option(
+      "WORDS", flags->words,
+      "A model's name, then the question; either may be left out, and what is piped in follows "
+      "the question");
+  command.option(
+      "-p,--prompt", flags->prompt,
+      "The question, in place of WORDS; without both it is read from standard input, and "
+      "on a terminal a conversation opens");
+  const Option raw = command.flag(
+      "--raw", flags->raw, "Continue the text as it is: it is no question of a conversation");
+  command.option("--stop", flags->stop, "The answer ends before this text; may be repeated")
       .one_value()
       .repeatable();
-  command.option("-f,--file", flags->file, "File with the prompt, in place of WORDS");
+  command.option("-f,--file", flags->file, "File with the question, in place of WORDS");
   add_conversation_flags(command, flags->chat).excludes(raw);
   add_output_constraint(command, flags->chat.constraint);
   add_settings(command, line,

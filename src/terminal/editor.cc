@@ -55,13 +55,16 @@ constexpr size_t kFoldBytes = 4;
 constexpr size_t kMostFolds = 0xfffe;
 
 std::string fold_character(size_t index) {
-  const auto part = [&](int shift) { return static_cast<char>(0x80U | ((index >> shift) & 0x3fU)); };
+  const auto part = [&](int shift) {
+    return static_cast<char>(0x80U | ((index >> shift) & 0x3fU));
+  };
   return {kFold, part(12), part(6), part(0)};
 }
 
 size_t fold_index(std::string_view character) {
   size_t index = 0;
-  for (const char c : character.substr(1)) index = index << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  for (const char c : character.substr(1))
+    index = index << 6 | (static_cast<unsigned char>(c) & 0x3fU);
   return index;
 }
 
@@ -117,8 +120,7 @@ void Editor::replace_text(std::string_view text) { buffer_.set(without_folds(tex
 
 void Editor::paste(std::string_view text) {
   const std::string_view body = text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0));
-  const bool is_long =
-      text.size() > kMostBytes || std::ranges::count(body, '\n') + 1 > kMostLines;
+  const bool is_long = text.size() > kMostBytes || std::ranges::count(body, '\n') + 1 > kMostLines;
   if (!is_long || folds_.size() == kMostFolds) {
     buffer_.insert(without_folds(text));
     return;

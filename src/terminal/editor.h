@@ -29,8 +29,9 @@ struct Completions {
 using Completer = std::function<Completions(std::string_view before)>;
 
 /// The editing keys of GNU readline's emacs mode, for texts of several lines. Enter submits; with
-/// Alt or Shift, or behind a backslash, it begins a new line. Pastes of more than ten lines or 1,000
-/// bytes are folded: drawn as "[pasted 312 lines]", and moved over and deleted as one character.
+/// Alt or Shift, or behind a backslash, it begins a new line. Pastes of more than ten lines or
+/// 1,000 bytes are folded: drawn as "[pasted 312 lines]", and moved over and deleted as one
+/// character.
 class Editor {
  public:
   enum class Action {

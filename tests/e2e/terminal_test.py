@@ -3,155 +3,30 @@
 
   terminal_test.py CHIMERE WRITE_TINY_MODEL DOCS [unittest arguments]
 """
-import codecs
-import fcntl
 import json
 import os
 import pathlib
-import pty
 import random
 import re
-import select
-import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 import unittest
 
-from hub_server import Hub
-
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from limits import HANG  # noqa: E402
-from terminal_screen import Screen  # noqa: E402
+from terminal_session import ENDLESS, VOCABULARY, Case, Session, environment  # noqa: E402
 
 CHIMERE, WRITER, DOCS = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
 SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
-VOCABULARY = 300
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODEL = HOME / "tiny.gguf"
-REASONER = DOCS.parent / "models" / "chimere-nano.gguf"
+Session.program, Session.home = CHIMERE, HOME
 HISTORY = HOME / ".local" / "state" / "chimere" / "chat_history"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
-# No control token, and more context than a test waits for: 14,000 tokens a second fill the model's own 4,096 before Ctrl-C.
-ENDLESS = ("--ctx", 120000, "--rope-scaling", "linear",
-           "--logit-bias", ",".join(f"{token}-inf" for token in range(VOCABULARY - 8, VOCABULARY)))
-
-
-def environment(**extra):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CHIMERE_", "XDG_")) and k not in ("NO_COLOR", "EDITOR", "VISUAL")}
-    return {**kept, "HOME": str(HOME), "TERM": "xterm-256color", **extra}
-
-
-class Session:
-    """The program on a terminal of its own."""
-
-    def __init__(self, *args, columns=80, rows=24, **extra):
-        self.master, slave = pty.openpty()
-        self.screen, self.output, self.closed = Screen(columns, rows), "", False
-        self.resize(columns, rows)
-        self.original = termios.tcgetattr(slave)
-        # Else Ctrl-C discards the output that this test has not read yet.
-        self.original[3] |= termios.NOFLSH
-        termios.tcsetattr(slave, termios.TCSANOW, self.original)
-        self.process = subprocess.Popen([CHIMERE, *map(str, args)], stdin=slave, stdout=slave, stderr=slave, env=environment(**extra),
-                                        cwd=HOME, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        self.slave, self.decoder = slave, codecs.getincrementaldecoder("utf-8")("replace")
-
-    def resize(self, columns, rows):
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.screen.columns, self.screen.height = columns, rows
-
-    def read(self, seconds=0.02):
-        """Takes what the program has written."""
-        while select.select([self.master], [], [], seconds)[0]:
-            try:
-                data = os.read(self.master, 1 << 16)
-            except OSError:
-                return
-            text = self.decoder.decode(data)
-            self.output += text
-            self.screen.feed(text)
-            seconds = 0
-
-    def send(self, text):
-        data = text.encode()
-        while data:
-            _, writable, _ = select.select([], [self.master], [], 0.02)
-            if writable:
-                data = data[os.write(self.master, data[:2048]):]
-            self.read(0)
-
-    def wait(self, condition, what):
-        end = time.monotonic() + HANG
-        while True:
-            self.read()
-            value = condition(self.screen)
-            if value:
-                return value
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.read()
-                if condition(self.screen):
-                    return True
-                raise AssertionError(f"no {what} (exit status {self.process.poll()}):\n{self.screen.text()[-3000:]}")
-
-    def shows(self, text):
-        self.wait(lambda screen: text in screen.text(), repr(text))
-
-    def line(self, text):
-        """Waits for the cursor's row to be this."""
-        self.wait(lambda screen: screen.line() == text, f"row {text!r}")
-
-    def prompt(self):
-        self.wait(lambda screen: screen.line() == ">" and screen.bracketed_paste, "prompt")
-
-    def ask(self, text, answer):
-        self.send(text + "\r")
-        self.shows(answer)
-        self.prompt()
-
-    def end(self):
-        """The exit status; the terminal is as it was."""
-        end = time.monotonic() + HANG
-        while self.process.poll() is None:
-            self.read()
-            assert time.monotonic() < end, "the program does not end"
-        self.read()
-        return self.process.returncode
-
-    def restored(self):
-        return termios.tcgetattr(self.slave)[:4] == self.original[:4] and not self.screen.bracketed_paste
-
-    def close(self):
-        if self.closed:
-            return
-        self.closed = True
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
-
-
-class Case(unittest.TestCase):
-    def open(self, *args, command="chat", verbose=True, **extra):
-        session = Session(command, "-m", MODEL, "-n", 8, "--seed", 3, *(["--verbose"] if verbose else []), *args, **extra)
-        self.addCleanup(session.close)
-        return session
-
-    def chat(self, *args, **extra):
-        session = self.open(*args, **extra)
-        session.prompt()
-        return session
-
-    def leaves(self, session, status=0):
-        self.assertEqual(session.end(), status, session.screen.text()[-2000:])
-        self.assertTrue(session.restored())
-        self.assertEqual(session.screen.unknown, [])
 
 
 class Editing(Case):
@@ -457,119 +332,6 @@ class Colours(Case):
         self.assertEqual(chat.screen.unknown, [])
 
 
-class Answers(Case):
-    def test_statistics_are_shown_if_they_are_asked_for(self):
-        chat = self.chat(*ENDLESS, verbose=False)
-        chat.ask("moth", "cut off after 8 tokens, as --max-tokens says")
-        self.assertNotIn("tok/s", chat.screen.text())
-        chat.ask("/set verbose", "Statistics follow each answer")
-        chat.ask("moth", "; seed 3")
-
-
-    def test_reasoning_is_folded_and_faint(self):
-        session = Session("chat", "-m", REASONER, "--temp", 0, "--reasoning", "low")
-        self.addCleanup(session.close)
-        session.prompt()
-        session.send("What does the command ls do?\r")
-        session.shows("/show reasoning shows it.")
-        session.prompt()
-        self.assertRegex(session.screen.text(), r"do\?\nThought for \d+ s; /show reasoning shows it\.\n\nls ")
-        self.assertIn("\x1b[2m\r\x1b[JThinking: ", session.output)
-        session.send("/show reasoning\r")
-        session.wait(lambda screen: screen.line() == ">" and "/show reasoning\n" in screen.text(), "reasoning")
-        session.prompt()
-        reasoning = session.screen.text().partition("> /show reasoning\n")[2].removesuffix("\n>")
-        self.assertGreater(len(reasoning), 10)
-        session.ask("/set verbose", "reasoning is shown whole")
-        session.send("/retry\r")
-        session.shows("/retry\n" + reasoning + "\n\nls ")
-        session.shows("tok/s")
-        session.prompt()
-        session.send("\x04")
-        self.leaves(session)
-
-    def test_answers_follow_constraints(self):
-        grammar = 'root ::= "yes" | "no"'
-        schema = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false}'
-        (HOME / "answer.gbnf").write_text(grammar)
-        (HOME / "answer.json").write_text(schema)
-        for flag, value, answer in (("--regex", "[0-9]{3}", r"\d{3}"), ("--choice", "red,green", "red|green"), ("--grammar", grammar, "yes|no"),
-                                    ("--grammar", "answer.gbnf", "yes|no"), ("--json-schema", schema, r'\{"a": ?(?:true|false)\}'),
-                                    ("--json-schema", "answer.json", r'\{"a": ?(?:true|false)\}')):
-            with self.subTest(f"{flag} {value}"):
-                chat = self.chat("-n", 40, flag, value)
-                for _ in range(2):
-                    chat.send("moth\r")
-                    chat.wait(lambda screen: re.search(rf"> moth\n(?:{answer})\n[^>]*; seed 3\n>$", screen.text()), f"answer like {answer}")
-                    chat.ask("/clear", "Started over")
-                    chat.send("\x0c")
-                    chat.line(">")
-                chat.ask("/json off", "Answers are text again")
-                chat.send("\x04")
-                self.leaves(chat)
-        for flag, value in (("--regex", "("), ("--grammar", "root ::= (")):
-            chat = self.open(flag, value)
-            self.assertEqual(chat.end(), 1)
-            self.assertIn("chimere: ", chat.screen.text())
-
-
-class Pulls(Case):
-    """Models that are not here yet."""
-
-    def setUp(self):
-        self.hub = Hub()
-        self.hub.files["own/Tiny", "Tiny-F32.gguf"] = MODEL.read_bytes()
-        self.where = self.hub.endpoint.partition("://")[2]
-        shutil.rmtree(HOME / ".local" / "share" / "chimere" / "models" / "own", ignore_errors=True)
-
-    def run_pulling(self, *args):
-        session = Session(*args, HF_ENDPOINT=self.hub.endpoint)
-        self.addCleanup(session.close)
-        return session
-
-    def test_a_download_is_offered_and_the_command_continues(self):
-        for words in (("run", "own/Tiny:F32", "the moth"), ("run", "-m", "own/Tiny", "-p", "the moth"), ("own/Tiny:F32", "the moth")):
-            shutil.rmtree(HOME / ".local" / "share" / "chimere" / "models" / "own", ignore_errors=True)
-            session = self.run_pulling(*words, "-n", 8, "-v")
-            session.shows(f"{words[words.index('-m') + 1] if '-m' in words else words[-2]} is not here yet. Download ")
-            session.shows(f"from {self.where}? [Y/n]")
-            self.assertEqual(self.hub.count("store"), 0)
-            session.send("\r")
-            self.leaves(session)
-            self.assertIn("[Y/n] yes\nPulling", session.screen.text())
-            self.assertIn("; seed ", session.screen.text())
-            self.assertEqual(self.hub.count("store"), 1)
-            self.hub.requests.clear()
-
-    def test_a_download_is_declined(self):
-        for key in "n\x03\x04":
-            session = self.run_pulling("run", "own/Tiny:F32", "the moth")
-            session.shows("[Y/n]")
-            session.send(key)
-            self.leaves(session, 1)
-            self.assertIn("`chimere pull own/Tiny:F32` downloads it later", session.screen.text())
-        self.assertEqual(self.hub.count("store"), 0)
-
-    def test_the_chat_changes_to_a_model_of_the_hub(self):
-        chat = self.chat(HF_ENDPOINT=self.hub.endpoint)
-        chat.send("/model own/Tiny\r")
-        chat.shows("[Y/n]")
-        chat.send("n")
-        chat.shows("downloads it later")
-        chat.prompt()
-        chat.send("/model own/Absent\r")
-        chat.shows("own/Absent")
-        chat.prompt()
-        chat.send("/model own/Tiny\r")
-        chat.wait(lambda screen: screen.text().count("[Y/n]") == 2, "a second question")
-        chat.send("y")
-        chat.shows("Tiny-F32: ")
-        chat.prompt()
-        chat.ask("moth", "; seed ")
-        chat.send("\x04")
-        self.leaves(chat)
-
-
 class Words(unittest.TestCase):
     """chimere run MODEL "prompt"."""
 
@@ -623,7 +385,7 @@ class Commands(unittest.TestCase):
         self.assertGreater(turns[1]["prompt_tokens"], turns[0]["prompt_tokens"])
         self.assertIn("There is no option 'top-q'", err)
         self.assertIn("/set temp", err)
-        self.assertIn("Sampling temperature", err)
+        self.assertIn("Temperature: higher ones", err)
 
     def test_save_and_load(self):
         self.chat("/system Be brief.", "the moth", "/save talk.json", "/save talk.md", "/save talk.state")
