@@ -107,8 +107,10 @@ class Chat {
   void welcome() const {
     const ChatSession& s = *session_;
     if (s.settings().get(settings::kQuiet)) return;
-    tell(fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
-                     count_text(s.facts().parameters), length_text()));
+    const std::string text =
+        fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
+                    count_text(s.facts().parameters), length_text());
+    tell(wrap_text(text, 0, columns(), 0));
     if (s.facts().parameters < kTiny) suggest_models();
   }
 

@@ -458,7 +458,7 @@ class Refusals(Case):
         self.refused(2, "run", "--mirostat", 1, says="one of 0, 2")
         done = chimere()
         self.assertEqual(done.returncode, 2)
-        self.assertIn("Subcommands", done.err)
+        self.assertIn("Questions and answers:", done.err)
 
     def test_errors_end_with_1_and_a_sentence(self):
         broken = HOME / "broken.gguf"

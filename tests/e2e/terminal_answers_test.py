@@ -3,7 +3,6 @@
 
   terminal_answers_test.py CHIMERE WRITE_TINY_MODEL REASONER [unittest arguments]
 """
-import json
 import pathlib
 import re
 import shutil
@@ -130,7 +129,7 @@ class Pulls(Case):
         chat.send("/model own/Tiny\r")
         chat.wait(lambda screen: screen.text().count("[Y/n]") == 2, "a second question")
         chat.send("y")
-        chat.shows("Tiny-F32: ")
+        chat.shows("Tiny-F32 (")
         chat.prompt()
         chat.ask("moth", "; seed ")
         chat.send("\x04")
