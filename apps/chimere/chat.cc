@@ -110,7 +110,7 @@ class Chat {
     const std::string text =
         fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
                     count_text(s.facts().parameters), length_text());
-    tell(wrap_text(text, 0, columns(), 0));
+    tell(text);
     if (s.facts().parameters < kTiny) suggest_models();
   }
 
@@ -131,8 +131,10 @@ class Chat {
   }
 
  private:
-  static void complain(const std::string& message) { std::cerr << "chimere: " << message << '\n'; }
-  static void tell(const std::string& message) { std::cerr << message << '\n'; }
+  static void complain(const std::string& message) {
+    std::cerr << message_rows("chimere: " + message) << '\n';
+  }
+  static void tell(const std::string& message) { std::cerr << message_rows(message) << '\n'; }
 
   /// Rows of long texts are no wider.
   static size_t columns() {
@@ -284,7 +286,7 @@ class Chat {
   Status system(const std::string& text) {
     if (text.empty()) {
       const std::string now = session_->conversation().system();
-      tell(now.empty() ? "There is no system message." : terminal::visible(now));
+      std::cerr << (now.empty() ? "There is no system message." : terminal::visible(now)) << '\n';
       return {};
     }
     session_->set_system(text == "none" ? "" : text);
@@ -397,7 +399,7 @@ class Chat {
       return {};
     }
     if (last) CHIMERE_CHECK_OK(session_->undo());
-    tell("> " + terminal::visible(text));
+    std::cerr << "> " << terminal::visible(text) << '\n';
     return session_->ask(text);
   }
 

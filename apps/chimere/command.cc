@@ -12,7 +12,9 @@
 #include <sstream>
 #include <utility>
 
+#include "base/terminal.h"
 #include "help_format.h"
+#include "wrap_text.h"
 
 namespace chimere::app {
 
@@ -114,6 +116,14 @@ Option Command::flag(const std::string& names, bool& value, const std::string& h
 }
 
 void Command::allow_anything() { app_->allow_extras(); }
+
+std::string message_rows(const std::string& message) {
+  if (!is_terminal(StandardStream::kError) || message.find('\n') != std::string::npos) {
+    return message;
+  }
+  const int columns = terminal_size(StandardStream::kError).columns;
+  return wrap_text(message, 0, static_cast<size_t>(std::max(columns, 1)), 0);
+}
 
 Command add_command(Command& parent, CommandLine& line, const std::string& name,
                     const std::string& description, std::function<Status()> run) {

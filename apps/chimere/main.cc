@@ -27,7 +27,7 @@ constexpr int kUsage = 2;
 constexpr int kInterrupted = 130;
 
 int complain(const std::string& message, int code) {
-  std::cerr << "chimere: " << message << '\n';
+  std::cerr << message_rows("chimere: " + message) << '\n';
   return code;
 }
 
