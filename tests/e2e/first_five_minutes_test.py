@@ -81,13 +81,13 @@ class FirstFiveMinutes(unittest.TestCase):
         self.assertGreater(tokens('chimere run --json --system "Be brief, please." "Summarise this:"'), alone)
 
     def test_an_answer_that_repeats_itself_is_ended(self):
-        done = run("chimere run -m model.gguf x --json --regex '(ab ){1000}'")
+        done = run("chimere run -m model.gguf x --temp 0 --json --regex '(ab ){1000}'")
         self.assertEqual(done.returncode, 0, done.stderr)
         answer = json.loads(done.stdout)
         self.assertEqual(answer["finish"], "repetition")
         self.assertLess(answer["tokens"], 900)
         self.assertIn("The answer repeated itself and was ended", done.stderr)
-        whole = json.loads(run("chimere run -m model.gguf x --json --regex '(ab ){1000}' -n 1100").stdout)
+        whole = json.loads(run("chimere run -m model.gguf x --temp 0 --json --regex '(ab ){1000}' -n 1100").stdout)
         self.assertGreater(whole["tokens"], answer["tokens"])
 
 

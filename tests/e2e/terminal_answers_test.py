@@ -96,7 +96,7 @@ class Pulls(Case):
     def test_a_download_is_offered_and_the_command_continues(self):
         for words in (("run", "own/Tiny:F32", "the moth"), ("run", "-m", "own/Tiny", "-p", "the moth"), ("own/Tiny:F32", "the moth")):
             shutil.rmtree(HOME / ".local" / "share" / "chimere" / "models" / "own", ignore_errors=True)
-            session = self.run_pulling(*words, "-n", 8, "-v")
+            session = self.run_pulling(*words, "-n", 8, "--seed", 3, "-v")
             session.shows(f"{words[words.index('-m') + 1] if '-m' in words else words[-2]} is not here yet. Download ")
             session.shows(f"from {self.where}? [Y/n]")
             self.assertEqual(self.hub.count("store"), 0)
