@@ -131,6 +131,13 @@ Status ChatSession::undo() {
 }
 
 Status ChatSession::answer(Conversation::Prompt prompt) {
+  if (static_cast<int64_t>(prompt.tokens.size()) >= context()) {
+    return invalid_argument(
+        fmt::format("With this question the conversation has {} tokens, and the context holds {}. "
+                    "/clear starts over, /undo "
+                    "removes the last question, and `chimere chat --ctx N` begins a longer one.",
+                    prompt.tokens.size(), context()));
+  }
   engine::Request request = request_;
   request.sampling.seed = runtime::seed_from(line_.settings);
   request.prompt = std::move(prompt.tokens);

@@ -32,6 +32,15 @@ class Answers(Case):
         chat.ask("moth", "; seed 3")
 
 
+    def test_a_question_that_does_not_fit_says_what_helps(self):
+        chat = self.chat("-c", 64)
+        chat.send("moth " * 60 + "\r")
+        chat.shows("/undo")
+        chat.prompt()
+        chat.ask("moth", "; seed 3")
+        chat.send("\x04")
+        self.leaves(chat)
+
     def test_reasoning_is_folded_and_faint(self):
         session = Session("chat", "-m", REASONER, "--temp", 0, "--reasoning", "low")
         self.addCleanup(session.close)
