@@ -105,7 +105,7 @@ Status ask(const CommandLine& line, AskFlags flags) {
 void declare_ask(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<AskFlags>();
   Command command =
-      add_command(app, line, "ask", "Answers a question, with passages of collections and sources",
+      add_command(app, line, "ask", "Answers a question from your documents, and names its sources",
                   [&line, flags] { return ask(line, *flags); });
   command.option("QUESTION", flags->question, "The question; without it, standard input");
   command

@@ -482,7 +482,7 @@ void declare_bench(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<BenchFlags>();
   Command command = add_command(
       app, line, "bench",
-      "Measures prefill and decode speed and the bytes moved; without --ctx the context is as "
+      "Measures how fast prompts are read and answers written; without --ctx the context is as "
       "long as the tests need",
       [&line, flags] { return bench(line, *flags); });
   command.option("-p,--prompt", flags->prompts, "Prompt lengths in tokens, like 512,4096; 0: none")

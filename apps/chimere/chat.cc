@@ -19,10 +19,13 @@
 #include "chat_session.h"
 #include "command.h"
 #include "external_editor.h"
+#include "generate.h"
 #include "hub/model_folder.h"
 #include "interrupt.h"
 #include "json.h"
 #include "nearest_word.h"
+#include "pull_model.h"
+#include "recap.h"
 #include "recommended_models.h"
 #include "runtime/model_path.h"
 #include "runtime/state_folder.h"
@@ -39,21 +42,10 @@ namespace {
 constexpr int64_t kTiny = 500'000'000;
 
 std::string count_text(int64_t count) {
-  if (count >= 1'000'000'000) return fmt::format("{:.1f} B", static_cast<double>(count) / 1e9);
-  if (count >= 1'000'000) return fmt::format("{:.0f} M", static_cast<double>(count) / 1e6);
+  if (count >= 1'000'000'000)
+    return fmt::format("{:.1f} billion", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.0f} million", static_cast<double>(count) / 1e6);
   return std::to_string(count);
-}
-
-/// The beginning of a text on one line.
-std::string question_excerpt(std::string text) {
-  constexpr size_t kLength = 60;
-  std::ranges::replace(text, '\n', ' ');
-  if (text.size() > kLength) {
-    size_t end = kLength;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-    text = text.substr(0, end) + "...";
-  }
-  return terminal::visible(text);
 }
 
 class Chat {
@@ -91,7 +83,6 @@ class Chat {
                       },
                   .open_editor = [this](const std::string& text) { return edit(text); },
                   .colours = has_colours(StandardStream::kError)});
-    session_->report(ChatSession::Statistics::kShort);
     while (true) {
       std::optional<std::string> text = reader.read("> ");
       while (text && in_block(*text)) {
@@ -116,9 +107,10 @@ class Chat {
   void welcome() const {
     const ChatSession& s = *session_;
     if (s.settings().get(settings::kQuiet)) return;
-    std::cerr << fmt::format("{}: {} parameters, context of {} tokens\n",
-                             terminal::visible(s.model_name()), count_text(s.facts().parameters),
-                             s.context());
+    const std::string text =
+        fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
+                    count_text(s.facts().parameters), length_text());
+    tell(text);
     if (s.facts().parameters < kTiny) suggest_models();
   }
 
@@ -132,14 +124,17 @@ class Chat {
                                    questions == 1 ? "" : "s");
     if (!conversation.system().empty()) text += ", a system message";
     if (const int64_t ready = session_->ready_tokens(); ready > 0) {
-      text += fmt::format(", {} tokens ready", ready);
+      text += fmt::format(", {} tokens of it already read", ready);
     }
-    std::cerr << text << "; the last one: " << question_excerpt(*last) << '\n';
+    // Of the last turns, what fits into a few rows.
+    show_note(text + ":\n" + recap(conversation.messages(), columns()));
   }
 
  private:
-  static void complain(const std::string& message) { std::cerr << "chimere: " << message << '\n'; }
-  static void tell(const std::string& message) { std::cerr << message << '\n'; }
+  static void complain(const std::string& message) {
+    std::cerr << message_rows("chimere: " + message) << '\n';
+  }
+  static void tell(const std::string& message) { std::cerr << message_rows(message) << '\n'; }
 
   /// Rows of long texts are no wider.
   static size_t columns() {
@@ -154,11 +149,20 @@ class Chat {
     return first == std::string::npos || !closes_block(std::string_view(text).substr(first));
   }
 
+  /// How long the conversation may become.
+  std::string length_text() const {
+    constexpr double kWordsPerToken = 0.75;  // of English texts
+    const auto words =
+        static_cast<int64_t>(static_cast<double>(session_->context()) * kWordsPerToken);
+    return fmt::format("A conversation may have {} tokens, about {} words.", session_->context(),
+                       words < 1000 ? words : words / 1000 * 1000);
+  }
+
   static void suggest_models() {
     std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
     const auto models = models_for_memory(available_memory(), 3);
     if (models.empty()) return;
-    std::cerr << "Better ones for this machine's memory (" << kRecommendedDate << "):\n";
+    std::cerr << "Better ones that fit into this machine's memory (" << kRecommendedDate << "):\n";
     for (const RecommendedModel& m : models) {
       std::cerr << fmt::format("  chimere pull {}\n      about {} GB; {}\n", m.name, m.gigabytes,
                                m.note);
@@ -272,6 +276,8 @@ class Chat {
   }
 
   Status switch_model(const std::string& name) {
+    CHIMERE_CHECK_OK(offer_pull(name, session_->settings(),
+                                interactive_ ? TerminalUse::kSilent : TerminalUse::kFree));
     Status done = session_->switch_model(name);
     if (done.ok()) welcome();
     return done;
@@ -280,7 +286,7 @@ class Chat {
   Status system(const std::string& text) {
     if (text.empty()) {
       const std::string now = session_->conversation().system();
-      tell(now.empty() ? "There is no system message." : terminal::visible(now));
+      std::cerr << (now.empty() ? "There is no system message." : terminal::visible(now)) << '\n';
       return {};
     }
     session_->set_system(text == "none" ? "" : text);
@@ -301,19 +307,27 @@ class Chat {
     const ChatSession& s = *session_;
     if (what == "system") return system("");
     if (what == "parameters") return set("");
-    tell(fmt::format("{}: {}, {} parameters, context of {} tokens",
-                     terminal::visible(s.model_name()), terminal::visible(s.facts().architecture),
-                     count_text(s.facts().parameters), s.context()));
+    if (what == "reasoning") {
+      const std::string& reasoning = s.last_reasoning();
+      show_note(reasoning.empty() ? "The last answer came without reasoning."
+                                  : terminal::visible(reasoning));
+      return {};
+    }
+    tell(fmt::format("{} ({}, {} parameters). {}", terminal::visible(s.model_name()),
+                     terminal::visible(s.facts().architecture), count_text(s.facts().parameters),
+                     length_text()));
     tell("`chimere inspect " + terminal::visible(s.model_path()) + "` says more.");
     return {};
   }
 
   Status set(const std::string& argument) {
     auto [name, value] = read_set_words(argument);
-    if (name == "num_ctx") return invalid_argument("The context is set at the start: --ctx N");
+    if (name == "num_ctx")
+      return invalid_argument(
+          "The length of the conversation is set at the start: chimere chat --ctx N");
     if (const SettingInfo* s = option_of_api(name); s != nullptr) name = s->name;
-    if (name == "verbose") return stats("on");
-    if (name == "quiet") return stats("off");
+    if (name == "verbose") return set_verbose(value != "off");
+    if (name == "quiet") return set_verbose(false);
     if (name == "system") return system(value);
     if (name == "format") return json(value == "json" ? "any" : value);
     if (name == "noformat") return json("off");
@@ -361,7 +375,8 @@ class Chat {
   Status undo() {
     const auto last = session_->conversation().last_question();
     CHIMERE_CHECK_OK(session_->undo());
-    tell("Removed: " + question_excerpt(last.value_or("")));
+    constexpr std::string_view kRemoved = "Removed: ";
+    tell(std::string(kRemoved) + excerpt(last.value_or(""), 1, kRemoved.size(), columns()));
     return {};
   }
 
@@ -384,7 +399,7 @@ class Chat {
       return {};
     }
     if (last) CHIMERE_CHECK_OK(session_->undo());
-    tell("> " + terminal::visible(text));
+    std::cerr << "> " << terminal::visible(text) << '\n';
     return session_->ask(text);
   }
 
@@ -427,12 +442,16 @@ class Chat {
     return {};
   }
 
+  Status set_verbose(bool verbose) {
+    session_->set_verbose(verbose);
+    tell(verbose
+             ? "Statistics follow each answer, and reasoning is shown whole; /set quiet ends it."
+             : "Statistics and long reasoning are not shown.");
+    return {};
+  }
+
   Status stats(const std::string& argument) {
-    if (argument == "on" || argument == "off") {
-      session_->report(argument == "on" ? ChatSession::Statistics::kFull
-                                        : ChatSession::Statistics::kNone);
-      return {};
-    }
+    if (argument == "on" || argument == "off") return set_verbose(argument == "on");
     if (!argument.empty()) return invalid_argument("It is /stats, /stats on or /stats off.");
     const std::string last = session_->last_statistics();
     if (last.empty()) {
@@ -465,6 +484,7 @@ Option add_conversation_flags(Command& command, ChatFlags& flags) {
 Status run_chat(const CommandLine& line, const ChatFlags& flags) {
   const bool editor = is_terminal(StandardStream::kInput) &&
                       has_control_sequences(StandardStream::kError) && !line.json;
+  CHIMERE_CHECK_OK(offer_pull(line.settings.get(settings::kModel), line.settings));
   CHIMERE_TRY(auto constraint, constraint_spec(flags.constraint));
   CHIMERE_TRY(auto session, ChatSession::open(line, flags.state, !editor));
   if (!flags.system.empty()) session->set_system(flags.system);
@@ -481,14 +501,14 @@ Status run_chat(const CommandLine& line, const ChatFlags& flags) {
 
 void declare_chat(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<ChatFlags>();
-  Command command = add_command(app, line, "chat", "A conversation on the terminal",
+  Command command = add_command(app, line, "chat", "Opens a conversation on the terminal",
                                 [&line, flags] { return run_chat(line, *flags); });
   add_conversation_flags(command, *flags);
   add_output_constraint(command, flags->constraint);
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kStateFolder});
+                SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

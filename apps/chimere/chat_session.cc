@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/file_stream.h"
-#include "base/terminal.h"
 #include "generate.h"
 #include "generation_stream.h"
 #include "loading.h"
@@ -22,24 +21,6 @@ std::string short_name(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   return name;
-}
-
-/// What is worth a line behind every answer on a terminal.
-std::string short_statistics(const Generation& generation, int64_t trained, int64_t context) {
-  const engine::Outcome& o = generation.outcome;
-  std::string text = fmt::format("{} tokens, {:.1f} tok/s", o.tokens.size(), decode_rate(o));
-  switch (o.reason) {
-    case engine::FinishReason::kCancelled:
-      return text + (generation.repeated ? "; it repeated itself" : "; stopped by Ctrl-C");
-    case engine::FinishReason::kLength:
-      return text + "; cut off by max-tokens";
-    case engine::FinishReason::kContextFull:
-      text += "; the context is full: /clear starts over";
-      if (trained == 0 || context < trained) return text + ", --ctx makes it larger";
-      return text + fmt::format(", and the model was trained for no more than {} tokens", trained);
-    default:
-      return text;
-  }
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -150,6 +131,13 @@ Status ChatSession::undo() {
 }
 
 Status ChatSession::answer(Conversation::Prompt prompt) {
+  if (static_cast<int64_t>(prompt.tokens.size()) >= context()) {
+    return invalid_argument(
+        fmt::format("With this question the conversation has {} tokens, and the context holds {}. "
+                    "/clear starts over, /undo "
+                    "removes the last question, and `chimere chat --ctx N` begins a longer one.",
+                    prompt.tokens.size(), context()));
+  }
   engine::Request request = request_;
   request.sampling.seed = runtime::seed_from(line_.settings);
   request.prompt = std::move(prompt.tokens);
@@ -160,12 +148,15 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
   warn_of_context(model_->loaded, request);
   const auto form =
       constraint_ ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown;
-  GenerationStream stream(line_, prompt.start, form);
+  using Reasoning = GenerationStream::Reasoning;
+  const bool verbose = line_.settings.get(settings::kVerbose);
+  GenerationStream stream(line_, prompt.start, form,
+                          verbose ? Reasoning::kWhole : Reasoning::kFolded);
   CHIMERE_TRY(Generation generation, generate(*model_->engine, std::move(request), line_.settings,
                                               [&](std::string_view piece) { stream.push(piece); }));
   engine::Outcome& outcome = generation.outcome;
   stream.finish();
-  tell_of_limits(generation, line_.settings);
+  tell_of_end(generation, model_->loaded, line_.settings, AnswerOf::kChat);
   if (line_.json) {
     turns_.push_back({{"text", stream.answer()},
                       {"reasoning", stream.reasoning()},
@@ -175,14 +166,8 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
                       {"finish", finish_name(generation)},
                       {"seed", last_seed_}});
   }
-  if (!line_.settings.get(settings::kQuiet) && statistics_ != Statistics::kNone) {
-    const bool faint = has_colours(StandardStream::kError);
-    std::cerr << (faint ? "\x1b[2m(" : "(")
-              << (statistics_ == Statistics::kFull
-                      ? statistics(generation, last_seed_)
-                      : short_statistics(generation, model_->facts.trained_context, context()))
-              << (faint ? ")\x1b[0m\n" : ")\n");
-  }
+  if (shows_statistics(line_.settings)) show_note(statistics(generation, last_seed_));
+  last_reasoning_ = stream.reasoning();
   if (outcome.prefix) prefix_ = std::move(outcome.prefix);
   outcome.prefix.reset();
   model_->conversation.add_answer(outcome.text);
@@ -224,6 +209,10 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
   request_ = std::move(request);
   line_.settings = std::move(changed);
   return {};
+}
+
+void ChatSession::set_verbose(bool verbose) {
+  (void)line_.settings.set(settings::kVerbose, verbose ? "1" : "0", "/set verbose");
 }
 
 Status ChatSession::set_constraint(std::optional<constraints::ConstraintSpec> constraint) {

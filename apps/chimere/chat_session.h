@@ -22,12 +22,9 @@
 
 namespace chimere::app {
 
-/// Prints answers as GenerationStream does, and statistics on standard error.
+/// Prints answers as GenerationStream does, and notes about them on standard error.
 class ChatSession {
  public:
-  /// How much a turn reports behind its answer.
-  enum class Statistics { kNone, kShort, kFull };
-
   /// Loads the model that the settings name. `state`: the file that keeps the conversation, which
   /// continues if the file exists; empty: none. `notice`: say which model runs if none was named.
   /// Errors: those of loading and of load_conversation().
@@ -70,12 +67,15 @@ class ChatSession {
   int64_t ready_tokens() const;
   /// Statistics of the last answer; empty: there is none.
   std::string last_statistics() const;
+  /// Of the last answer; empty: it had none.
+  const std::string& last_reasoning() const { return last_reasoning_; }
   /// Tokens of prompt and answer of the last turn.
   int64_t last_tokens() const { return last_tokens_; }
   /// Number of tokens of a text.
   int64_t count_tokens(std::string_view text) const;
   bool has_constraint() const { return constraint_.has_value(); }
-  void report(Statistics statistics) { statistics_ = statistics; }
+  /// Statistics after each answer, and the whole reasoning before it.
+  void set_verbose(bool verbose);
   /// The turns so far, for --json.
   const Json& turns() const { return turns_; }
 
@@ -102,8 +102,8 @@ class ChatSession {
   engine::Request request_;  ///< settings of every turn
   std::optional<engine::Prefix> prefix_;
   std::optional<constraints::ConstraintSpec> constraint_;
-  Statistics statistics_ = Statistics::kFull;
   std::optional<Generation> last_;
+  std::string last_reasoning_;
   uint64_t last_seed_ = 0;
   int64_t last_tokens_ = 0;
   Json turns_ = Json::array();

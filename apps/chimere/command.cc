@@ -12,7 +12,9 @@
 #include <sstream>
 #include <utility>
 
+#include "base/terminal.h"
 #include "help_format.h"
+#include "wrap_text.h"
 
 namespace chimere::app {
 
@@ -115,6 +117,14 @@ Option Command::flag(const std::string& names, bool& value, const std::string& h
 
 void Command::allow_anything() { app_->allow_extras(); }
 
+std::string message_rows(const std::string& message) {
+  if (!is_terminal(StandardStream::kError) || message.find('\n') != std::string::npos) {
+    return message;
+  }
+  const int columns = terminal_size(StandardStream::kError).columns;
+  return wrap_text(message, 0, static_cast<size_t>(std::max(columns, 1)), 0);
+}
+
 Command add_command(Command& parent, CommandLine& line, const std::string& name,
                     const std::string& description, std::function<Status()> run) {
   Command command = parent.command(name, description);
@@ -125,6 +135,18 @@ Command add_command(Command& parent, CommandLine& line, const std::string& name,
 }
 
 namespace {
+
+/// Whether the largest value is worth a line: numbers that only bound what fits into a type or a
+/// file are not.
+bool is_bounded(const SettingInfo& s) {
+  constexpr double kLargestShown = 100'000;
+  return s.kind == SettingInfo::Kind::kText || !s.choices.empty() || s.max <= kLargestShown;
+}
+
+/// The variable of a flag, if it is not CHIMERE_ and the flag's name.
+std::string unusual_variable(const SettingInfo& s) {
+  return s.variable.empty() ? "" : fmt::format(" [{}]", s.variable);
+}
 
 void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
   const std::string flag = "--" + std::string(s.name);
@@ -137,15 +159,14 @@ void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
   if (s.kind == SettingInfo::Kind::kSwitch) {
     command.app()
         .add_flag_callback(
-            names, [take] { take("1"); },
-            fmt::format("{} [{}]", s.help, settings::variable_name(s)))
+            names, [take] { take("1"); }, std::string(s.help) + unusual_variable(s))
         ->group(std::string(flag_group(s)));
     return;
   }
   std::string help(s.help);
-  const std::string range = settings::range_text(s);
+  const std::string range = is_bounded(s) ? settings::range_text(s) : "";
   if (!range.empty()) help += " (" + range + ")";
-  help += fmt::format(" [{}]", settings::variable_name(s));
+  help += unusual_variable(s);
   CLI::Option* option = command.app().add_option_function<std::string>(names, take, help);
   if (s.repeatable) {
     option->join(',');

@@ -23,6 +23,10 @@ class Option;
 
 namespace chimere::app {
 
+/// A message for standard error: on a terminal in rows that end between words, elsewhere one line.
+/// Texts of several lines stay as they are.
+std::string message_rows(const std::string& message);
+
 /// The parsed command line. Commands bind their flags to it in their declare_*() function, which
 /// also sets `run`.
 struct CommandLine {

@@ -187,8 +187,8 @@ std::string fish(const Tree& tree) {
 
 void declare_completion(Command& program, CommandLine& line) {
   const auto shell = std::make_shared<std::string>();
-  Command command =
-      program.command("completion", "Prints a script that lets a shell complete chimere");
+  Command command = program.command(
+      "completion", "Prints a script with which Tab in a shell completes commands and flags");
   command.set_run(line, [program, shell]() -> Status {
     const Tree tree = command_tree(program);
     std::cout << (*shell == "bash" ? bash(tree) : *shell == "zsh" ? zsh(tree) : fish(tree));

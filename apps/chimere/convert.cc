@@ -65,7 +65,8 @@ Status convert_folder(const CommandLine& line, const ConvertFlags& flags) {
 void declare_convert(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<ConvertFlags>();
   Command command =
-      add_command(app, line, "convert", "Makes a GGUF file of a model folder of transformers",
+      add_command(app, line, "convert",
+                  "Makes a GGUF file of a model in the format of Hugging Face transformers",
                   [&line, flags] { return convert_folder(line, *flags); });
   command
       .option("FOLDER", flags->folder,

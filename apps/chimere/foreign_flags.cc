@@ -44,7 +44,7 @@ constexpr std::string_view kAdapters = "--lora FILE=SCALE of run, chat and serve
 constexpr std::string_view kNotShown =
     "only the answer goes to standard output; --quiet leaves out everything else";
 constexpr std::string_view kStatistics =
-    "statistics follow each answer on standard error; --quiet leaves them out";
+    "`chimere run` and `chimere chat` have --verbose, which shows statistics";
 constexpr std::string_view kTerminal = "the terminal decides; NO_COLOR=1 switches colours off";
 constexpr std::string_view kEscapes =
     "prompts are taken as they are; in most shells $'a\\nb' writes a line feed";

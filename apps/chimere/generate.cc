@@ -5,10 +5,25 @@
 #include <iostream>
 #include <utility>
 
+#include "base/terminal.h"
 #include "interrupt.h"
 #include "repetition.h"
+#include "runtime/model_facts.h"
 
 namespace chimere::app {
+namespace {
+
+std::string context_full(const runtime::LoadedModel& loaded, AnswerOf kind) {
+  std::string text =
+      fmt::format("The context, {} tokens of questions and answers, is full.", loaded.context);
+  if (kind == AnswerOf::kChat) text += " /clear starts over.";
+  const auto facts = runtime::model_facts(*loaded.file);
+  const int64_t trained = facts.ok() ? facts->trained_context : 0;
+  if (trained == 0 || loaded.context < trained) return text + " --ctx N makes it larger.";
+  return text + fmt::format(" The model was trained for no more than {} tokens.", trained);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded) {
   return engine::Engine::create(
@@ -42,14 +57,38 @@ Result<Generation> generate(engine::Engine& engine, engine::Request request,
   return generation;
 }
 
-void tell_of_limits(const Generation& generation, const Settings& settings) {
-  if (settings.is_set(settings::kMaxTokens)) return;
-  if (generation.repeated) {
-    std::cerr << "The answer repeated itself and was ended; with -n N it goes on for N tokens.\n";
-  } else if (generation.outcome.reason == engine::FinishReason::kLength) {
-    std::cerr << fmt::format("The answer was ended after {} tokens; -n N sets another limit.\n",
-                             kDefaultTokens);
+void tell_of_end(const Generation& generation, const runtime::LoadedModel& loaded,
+                 const Settings& settings, AnswerOf kind) {
+  const bool quiet = settings.get(settings::kQuiet);
+  const bool limited = settings.is_set(settings::kMaxTokens);
+  switch (generation.outcome.reason) {
+    case engine::FinishReason::kCancelled:
+      if (generation.repeated) {
+        show_note("The answer repeated itself and was ended; with -n N it goes on for N tokens.");
+      } else if (!quiet) {
+        show_note("The answer was stopped by Ctrl-C.");
+      }
+      break;
+    case engine::FinishReason::kLength:
+      if (!limited) {
+        show_note(fmt::format("The answer was ended after {} tokens; -n N sets another limit.",
+                              kDefaultTokens));
+      } else if (!quiet) {
+        show_note(fmt::format("The answer was cut off after {} tokens, as --max-tokens says.",
+                              generation.outcome.tokens.size()));
+      }
+      break;
+    case engine::FinishReason::kContextFull:
+      if (!quiet) show_note(context_full(loaded, kind));
+      break;
+    default:
+      break;
   }
+}
+
+void show_note(const std::string& text) {
+  const bool faint = has_colours(StandardStream::kError);
+  std::cerr << (faint ? "\x1b[2m" : "") << text << (faint ? "\x1b[0m\n" : "\n");
 }
 
 const char* finish_name(const Generation& generation) {
@@ -73,6 +112,10 @@ double decode_rate(const engine::Outcome& o) {
   // The first token is sampled at the end of prefill.
   if (o.tokens.size() < 2 || o.decode_seconds <= 0) return 0;
   return static_cast<double>(o.tokens.size() - 1) / o.decode_seconds;
+}
+
+bool shows_statistics(const Settings& settings) {
+  return settings.get(settings::kVerbose) && !settings.get(settings::kQuiet);
 }
 
 std::string statistics(const Generation& generation, uint64_t seed) {

@@ -31,8 +31,10 @@ Result<Generation> generate(engine::Engine& engine, engine::Request request,
                             const Settings& settings,
                             const std::function<void(std::string_view)>& show);
 constexpr int32_t kDefaultTokens = 16384;
-/// Says on standard error that a default limit has ended the generation.
-void tell_of_limits(const Generation& generation, const Settings& settings);
+/// Says on standard error why an answer ended before the model ended it, and what continues it.
+enum class AnswerOf { kRun, kChat };
+void tell_of_end(const Generation& generation, const runtime::LoadedModel& loaded,
+                 const Settings& settings, AnswerOf kind);
 
 /// Warns on standard error if max_tokens exceeds what the context leaves after the prompt.
 void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& request);
@@ -42,6 +44,10 @@ double prompt_rate(const engine::Outcome& outcome);
 double decode_rate(const engine::Outcome& outcome);
 /// "12 prompt tokens (340.1 tok/s), 56 tokens (78.9 tok/s), stop, seed 123".
 std::string statistics(const Generation& generation, uint64_t seed);
+/// --verbose without --quiet.
+bool shows_statistics(const Settings& settings);
+/// Shows a line about the answer on standard error, faint where the terminal can.
+void show_note(const std::string& text);
 /// "stop", "length", "context", "cancelled", "repetition".
 const char* finish_name(const Generation& generation);
 

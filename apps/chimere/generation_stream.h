@@ -2,9 +2,11 @@
 #ifndef CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 #define CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/stopwatch.h"
 #include "command.h"
 #include "terminal/markdown.h"
 #include "text/reasoning_splitter.h"
@@ -18,8 +20,11 @@ namespace chimere::app {
 class GenerationStream {
  public:
   enum class Form { kMarkdown, kPlain };
+  /// Folded reasoning is a row with its end that is replaced by its duration; it is shown whole
+  /// where a terminal cannot erase a row.
+  enum class Reasoning { kWhole, kFolded };
   GenerationStream(const CommandLine& line, text::ReasoningSplitter::Start start,
-                   Form form = Form::kMarkdown);
+                   Form form = Form::kMarkdown, Reasoning reasoning = Reasoning::kWhole);
   GenerationStream(const GenerationStream&) = delete;
   GenerationStream& operator=(const GenerationStream&) = delete;
   ~GenerationStream();  ///< resets the terminal if the generation failed
@@ -33,6 +38,7 @@ class GenerationStream {
 
  private:
   void show(const text::ReasoningSplitter::Piece& piece);
+  void show_reasoning(const std::string& piece);
   void end_reasoning();
 
   text::ReasoningSplitter splitter_;
@@ -42,7 +48,9 @@ class GenerationStream {
   bool reasoning_terminal_;
   bool answer_terminal_;
   bool markdown_;
-  bool in_reasoning_ = false;  ///< the last text shown was reasoning
+  bool folded_;
+  std::optional<Stopwatch> thinking_;  ///< since the reasoning began
+  bool in_reasoning_ = false;          ///< the last text shown was reasoning
   bool finished_ = false;
   terminal::VisibleText visible_reasoning_;
   terminal::VisibleText visible_answer_;

@@ -20,7 +20,7 @@ constexpr size_t kWidest = 100;
 constexpr size_t kManyFlags = 20;
 constexpr auto kNeededFirst = std::to_array<std::string_view>(
     {"--model", "--prompt", "--system", "--file", "--port", "--ctx", "--max-tokens", "--temp",
-     "--json-schema", "--state", "--keys", "--backend", "--quiet", "--help"});
+     "--json-schema", "--state", "--keys", "--backend", "--verbose", "--quiet", "--help"});
 
 using FlagList = std::vector<const CLI::Option*>;
 
@@ -172,6 +172,7 @@ std::string_view flag_group(const SettingInfo& setting) {
   // The first that a setting belongs to; groups that hold others come after them.
   constexpr auto kHeadings = std::to_array<Heading>({
       {SettingGroup::kQuiet, "Options"},
+      {SettingGroup::kVerbose, "Options"},
       {SettingGroup::kModelName, "Model"},
       {SettingGroup::kModelFolder, "Model"},
       {SettingGroup::kAdapters, "Model"},
@@ -197,6 +198,11 @@ std::string_view flag_group(const SettingInfo& setting) {
   return "Options";
 }
 
-void set_help_format(CLI::App& program) { program.formatter(std::make_shared<HelpFormatter>()); }
+void set_help_format(CLI::App& program) {
+  const auto format = std::make_shared<HelpFormatter>();
+  format->label("OPTIONS", "FLAGS");
+  format->label("SUBCOMMAND", "COMMAND");
+  program.formatter(format);
+}
 
 }  // namespace chimere::app

@@ -80,7 +80,7 @@ Status measure_inputs(const CommandLine& line, const ImatrixFlags& flags) {
 void declare_imatrix(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<ImatrixFlags>();
   Command command =
-      add_command(app, line, "imatrix", "Measures the importance of a model's weights on a text",
+      add_command(app, line, "imatrix", "Measures which weights matter on a text, for quantize",
                   [&line, flags] { return measure_inputs(line, *flags); });
   command.option("MODEL", flags->model, "The model: a GGUF file, or a name in the model folder")
       .required()

@@ -13,7 +13,7 @@
 namespace chimere::app {
 namespace {
 
-void show_line(const std::string& text) { std::cerr << text << '\n'; }
+void show_line(const std::string& text) { std::cerr << message_rows(text) << '\n'; }
 
 }  // namespace
 

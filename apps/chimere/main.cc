@@ -27,7 +27,7 @@ constexpr int kUsage = 2;
 constexpr int kInterrupted = 130;
 
 int complain(const std::string& message, int code) {
-  std::cerr << "chimere: " << message << '\n';
+  std::cerr << message_rows("chimere: " + message) << '\n';
   return code;
 }
 
@@ -188,14 +188,13 @@ int complain_of_usage(std::string message) {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app("Runs hybrid state-space and mixture-of-experts language models.", "chimere");
+  CLI::App app("Answers questions with language models that run on this machine.", "chimere");
   set_help_format(app);
   app.footer(
-      "Without a command on a terminal, the chat opens. `chimere COMMAND --help` lists the flags "
-      "of "
-      "a command; they may also be given in ~/.config/chimere/config (key = value, keys are flag "
-      "names without dashes) or in CHIMERE_* variables. Flags override variables, and variables "
-      "override the file.");
+      "Without a command, a conversation opens. `chimere COMMAND --help` lists the flags of a "
+      "command. They may also be environment variables (CHIMERE_TOP_K=5 for --top-k 5) or lines of "
+      "~/.config/chimere/config (top-k = 5). Flags override variables, and variables override the "
+      "file.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", version_text,
                        "Print the version and what the program was built with, and exit");

@@ -202,9 +202,9 @@ Status odo(const CommandLine& line, OdoFlags flags) {
 
 void declare_odo(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<OdoFlags>();
-  Command command =
-      add_command(app, line, "odo", "Puts the orchestrator in front of an OpenAI-compatible server",
-                  [&line, flags] { return odo(line, *flags); });
+  Command command = add_command(
+      app, line, "odo", "Plans, searches and verifies in front of an OpenAI-compatible server",
+      [&line, flags] { return odo(line, *flags); });
   command.option("--upstream", flags->upstream, "Its API, such as http://127.0.0.1:8080/v1")
       .required();
   command.option("--upstream-key", flags->key, "API key for it");

@@ -30,10 +30,10 @@ Result<std::string> file_or_text(const std::string& value, bool is_text) {
 void add_output_constraint(Command& command, OutputConstraintFlags& flags) {
   const Option schema =
       command.option("--json-schema", flags.json_schema,
-                     "A JSON Schema, or the FILE with one; the answer is a valid document");
-  const Option grammar =
-      command.option("--grammar", flags.grammar,
-                     "A grammar in GBNF, or the FILE with one; the answer is a text of it");
+                     "A JSON Schema, or the FILE with one; the answer is JSON that follows it");
+  const Option grammar = command.option(
+      "--grammar", flags.grammar,
+      "A grammar (GBNF, as in llama.cpp), or the FILE with one; the answer follows it");
   const Option regex =
       command.option("--regex", flags.regex, "The whole answer matches this regular expression");
   Option choices =

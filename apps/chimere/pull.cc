@@ -10,30 +10,17 @@
 
 #include "base/byte_amount.h"
 #include "command.h"
-#include "interrupt.h"
 #include "json.h"
+#include "pull_model.h"
 #include "runtime/model_path.h"
-#include "transfer_progress.h"
 
 namespace chimere::app {
 namespace {
 
 Status pull(const CommandLine& line, const std::string& text) {
   CHIMERE_TRY(const hub::ModelName name, hub::parse_model_name(text));
-  hub::PullOptions options;
-  options.endpoint = line.settings.get(settings::kHubEndpoint);
-  if (options.endpoint.empty()) options.endpoint = settings::kHubEndpoint.default_value;
-  options.token = line.settings.get(settings::kHubToken);
-  CHIMERE_TRY(options.folder, runtime::model_folder(line.settings));
-  options.offline = line.settings.get(settings::kOffline);
-  const InterruptScope interrupt;
-  Result<hub::Pulled> pulled = hub::Pulled{};
-  {
-    TransferProgress progress("Pulling");
-    pulled = hub::pull(
-        name, options, [&](const hub::PullProgress& p) { progress.show(p.done, p.total); },
-        [&] { return interrupt.interrupted(); });
-  }
+  CHIMERE_TRY(const std::string folder, runtime::model_folder(line.settings));
+  auto pulled = pull_model(name, line.settings);
   if (!pulled.ok()) {
     Error error = std::move(pulled).error();
     if (error.code == Error::Code::kCancelled) {
@@ -48,8 +35,8 @@ Status pull(const CommandLine& line, const std::string& text) {
                 {"files", pulled->model.files.size()},
                 {"downloaded", pulled->downloaded}});
   } else {
-    std::cout << fmt::format("{} is in {} ({}). Use it with -m {}\n", pulled->model.name,
-                             options.folder, human_bytes(static_cast<double>(pulled->model.bytes)),
+    std::cout << fmt::format("{} is in {} ({}). Use it with -m {}\n", pulled->model.name, folder,
+                             human_bytes(static_cast<double>(pulled->model.bytes)),
                              pulled->model.name);
   }
   return {};

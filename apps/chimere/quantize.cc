@@ -311,7 +311,8 @@ Status quantize_model(const CommandLine& line, const QuantizeFlags& flags) {
 
 void declare_quantize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<QuantizeFlags>();
-  Command command = add_command(app, line, "quantize", "Writes a model with other weight formats",
+  Command command = add_command(app, line, "quantize",
+                                "Makes a model smaller: its weights in formats of fewer bits",
                                 [&line, flags] { return quantize_model(line, *flags); });
   command.option("MODEL", flags->model, "The model: a GGUF file, or a name in the model folder")
       .required()

@@ -19,6 +19,7 @@
 #include "loading.h"
 #include "output_constraint_flags.h"
 #include "prompt_words.h"
+#include "pull_model.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 #include "runtime/request.h"
@@ -67,6 +68,7 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
   const bool model_named = std::ranges::any_of(
       line.flags, [](const auto& flag) { return flag.first == &settings::kModel; });
   const auto find = [&](const std::string& name) -> Status {
+    CHIMERE_CHECK_OK(offer_pull(name, line.settings));
     CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, line.settings));
     // Any file could be meant by a path.
     if (found.path.ends_with(".gguf")) return {};
@@ -97,6 +99,7 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
 
 Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(const std::optional<std::string> given, take_words(flags, line));
+  CHIMERE_CHECK_OK(offer_pull(line.settings.get(settings::kModel), line.settings));
   std::string prompt;
   if (given) {
     prompt = *given;
@@ -151,7 +154,7 @@ Status run(CommandLine line, const RunFlags& flags) {
                        [&](std::string_view text) { stream.push(text); }));
   const engine::Outcome& outcome = generation.outcome;
   stream.finish();
-  tell_of_limits(generation, line.settings);
+  tell_of_end(generation, loaded, line.settings, AnswerOf::kRun);
   Status kept;
   if (keep) {
     conversation->add_answer(outcome.text);
@@ -160,8 +163,8 @@ Status run(CommandLine line, const RunFlags& flags) {
   }
   if (line.json) {
     print_json(outcome_json(generation, stream, seed));
-  } else if (!line.settings.get(settings::kQuiet)) {
-    std::cerr << statistics(generation, seed) << '\n';
+  } else if (shows_statistics(line.settings)) {
+    show_note(statistics(generation, seed));
   }
   return kept;
 }
@@ -170,24 +173,28 @@ Status run(CommandLine line, const RunFlags& flags) {
 
 void declare_run(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  Command command = add_command(app, line, "run", "Answers a prompt: text in, text out",
+  Command command = add_command(app, line, "run", "Answers one question",
                                 [&line, flags] { return run(line, *flags); });
-  command.option("WORDS", flags->words, "A model's name, then the prompt; either may be left out");
-  command.option("-p,--prompt", flags->prompt,
-                 "The prompt; default: WORDS with what is piped in after them, else standard "
-                 "input, or a chat on a terminal");
-  const Option raw = command.flag("--raw", flags->raw,
-                                  "Use the prompt as it is, without the model's chat template");
-  command.option("--stop", flags->stop, "A string that ends the generation; may be repeated")
+  command.option(
+      "WORDS", flags->words,
+      "A model's name, then the question; either may be left out, and what is piped in follows "
+      "the question");
+  command.option(
+      "-p,--prompt", flags->prompt,
+      "The question, in place of WORDS; without both it is read from standard input, and "
+      "on a terminal a conversation opens");
+  const Option raw = command.flag(
+      "--raw", flags->raw, "Continue the text as it is: it is no question of a conversation");
+  command.option("--stop", flags->stop, "The answer ends before this text; may be repeated")
       .one_value()
       .repeatable();
-  command.option("-f,--file", flags->file, "File with the prompt, in place of WORDS");
+  command.option("-f,--file", flags->file, "File with the question, in place of WORDS");
   add_conversation_flags(command, flags->chat).excludes(raw);
   add_output_constraint(command, flags->chat.constraint);
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
                 SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kStateFolder});
+                SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -40,6 +40,7 @@ enum class SettingGroup : uint8_t {
   kTokenizerCheck,  ///< --assume-tokenizer alone
   kCollections,     ///< document collections: their folder and models
   kQuiet,           ///< --quiet
+  kVerbose,         ///< --verbose
   kAdapters,        ///< --lora
   kChatTemplate,    ///< --chat-template
 };

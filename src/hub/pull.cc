@@ -98,7 +98,10 @@ class Puller {
         missing.push_back(std::move(d));
       }
     }
-    CHIMERE_CHECK_OK(check_room(missing));
+    CHIMERE_TRY(const int64_t needed, check_room(missing));
+    if (needed > 0 && options_.confirm && !options_.confirm(needed)) {
+      return Error{Error::Code::kCancelled, "Nothing was downloaded."};
+    }
     for (const Download& d : missing) {
       const Status status = download(client_, d, [&](int64_t bytes) { count(d.path, bytes); });
       if (status.ok()) continue;
@@ -194,7 +197,8 @@ class Puller {
     return true;
   }
 
-  Status check_room(const std::vector<Download>& missing) {
+  /// Bytes that are still to be downloaded. Errors: kOutOfSpace, kIo.
+  Result<int64_t> check_room(const std::vector<Download>& missing) {
     int64_t needed = 0;
     for (const Download& d : missing) {
       std::error_code error;
@@ -208,7 +212,8 @@ class Puller {
       needed += d.size - (error ? 0 : std::min(d.size, static_cast<int64_t>(there)));
     }
     const int64_t free = free_space(options_.folder);
-    return needed > free ? Status(no_space(options_, needed, free)) : Status();
+    if (needed > free) return no_space(options_, needed, free);
+    return needed;
   }
 
   net::HttpClient& client_;

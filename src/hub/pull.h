@@ -17,6 +17,9 @@ struct PullOptions {
   std::string token;     ///< may be empty; sent only to the endpoint's host
   std::string folder;
   bool offline = false;  ///< use only what is already on disk
+  /// Called once with the bytes that are missing, if any are, before the first of them is
+  /// downloaded; false: kCancelled. Empty: no question.
+  std::function<bool(int64_t)> confirm = {};
 };
 
 struct PullProgress {

@@ -44,11 +44,94 @@ std::vector<std::string> listing(const std::vector<Candidate>& candidates) {
   return lines;
 }
 
+/// Pastes beyond these are folded.
+constexpr std::ptrdiff_t kMostLines = 10;
+constexpr size_t kMostBytes = 1000;
+
+/// A fold is a character of plane 16, which is for private use and has no meaning in texts: the
+/// only characters whose UTF-8 begins with this byte.
+constexpr char kFold = '\xf4';
+constexpr size_t kFoldBytes = 4;
+constexpr size_t kMostFolds = 0xfffe;
+
+std::string fold_character(size_t index) {
+  const auto part = [&](int shift) {
+    return static_cast<char>(0x80U | ((index >> shift) & 0x3fU));
+  };
+  return {kFold, part(12), part(6), part(0)};
+}
+
+size_t fold_index(std::string_view character) {
+  size_t index = 0;
+  for (const char c : character.substr(1))
+    index = index << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  return index;
+}
+
+/// A text from outside, without characters that are folds.
+std::string without_folds(std::string_view text) {
+  std::string out(text);
+  for (size_t at = 0; (at = out.find(kFold, at)) != std::string::npos;) {
+    out.replace(at, kFoldBytes, "\xef\xbf\xbd");  // U+FFFD
+  }
+  return out;
+}
+
+/// Replaces each fold by what the function makes of its text.
+template <typename Function>
+std::string unfolded(std::string_view text, const std::vector<std::string>& folds,
+                     const Function& replacement) {
+  std::string out;
+  while (true) {
+    const size_t fold = std::min(text.find(kFold), text.size());
+    out += text.substr(0, fold);
+    text.remove_prefix(fold);
+    if (text.empty()) return out;
+    const size_t index = fold_index(text.substr(0, kFoldBytes));
+    if (index < folds.size()) out += replacement(folds[index]);
+    text.remove_prefix(std::min(kFoldBytes, text.size()));
+  }
+}
+
+std::string fold_note(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  const auto lines = std::ranges::count(text, '\n') + 1;
+  if (lines > 1) return "[pasted " + std::to_string(lines) + " lines]";
+  const auto characters = std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; });
+  return "[pasted " + std::to_string(characters) + " characters]";
+}
+
 }  // namespace
+
+std::string Editor::text() const {
+  return unfolded(buffer_.text(), folds_, [](const std::string& fold) { return fold; });
+}
+
+Editor::Shown Editor::shown() const {
+  const std::string_view text = buffer_.text();
+  Shown out{unfolded(text.substr(0, buffer_.cursor()), folds_, fold_note)};
+  out.cursor = out.text.size();
+  out.text += unfolded(text.substr(buffer_.cursor()), folds_, fold_note);
+  return out;
+}
+
+void Editor::replace_text(std::string_view text) { buffer_.set(without_folds(text)); }
+
+void Editor::paste(std::string_view text) {
+  const std::string_view body = text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0));
+  const bool is_long = text.size() > kMostBytes || std::ranges::count(body, '\n') + 1 > kMostLines;
+  if (!is_long || folds_.size() == kMostFolds) {
+    buffer_.insert(without_folds(text));
+    return;
+  }
+  buffer_.insert(fold_character(folds_.size()));
+  folds_.emplace_back(text);
+}
 
 void Editor::start(std::string_view text) {
   buffer_.clear();
-  if (!text.empty()) buffer_.insert(text);
+  if (!text.empty()) buffer_.insert(without_folds(text));
   history_index_.reset();
   own_text_.clear();
   search_.reset();
@@ -81,10 +164,10 @@ Editor::Action Editor::handle(const KeyEvent& event) {
       }
       if (event.ctrl && !event.alt && event.text.size() == 1) return handle_control(event.text[0]);
       if (event.alt && event.text.size() == 1 && handle_alt(event.text[0])) break;
-      if (!event.ctrl && !event.alt) buffer_.insert(event.text);
+      if (!event.ctrl && !event.alt) buffer_.insert(without_folds(event.text));
       break;
     case Key::kPaste:
-      buffer_.insert(event.text);
+      paste(event.text);
       break;
     case Key::kEnter:
       return enter(event);
@@ -261,14 +344,14 @@ void Editor::older() {
   if (index == 0) return;
   if (!history_index_) own_text_ = buffer_.text();
   history_index_ = index - 1;
-  buffer_.set(entries[index - 1]);
+  replace_text(entries[index - 1]);
 }
 
 void Editor::newer() {
   if (!history_index_) return;
   const auto& entries = history_->entries();
   if (*history_index_ + 1 < entries.size()) {
-    buffer_.set(entries[++*history_index_]);
+    replace_text(entries[++*history_index_]);
     return;
   }
   history_index_.reset();
@@ -281,7 +364,7 @@ void Editor::find(size_t from) {
     if (entries[index - 1].find(search_->query) == std::string::npos) continue;
     search_->index = index - 1;
     search_->failed = false;
-    buffer_.set(entries[index - 1]);
+    replace_text(entries[index - 1]);
     return;
   }
   search_->failed = true;
@@ -310,7 +393,7 @@ bool Editor::handle_search(const KeyEvent& event, Action& action) {
       if (entries[index].find(search_->query) == std::string::npos) continue;
       search_->index = index;
       search_->failed = false;
-      buffer_.set(entries[index]);
+      replace_text(entries[index]);
       break;
     }
     return true;

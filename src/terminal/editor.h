@@ -29,7 +29,9 @@ struct Completions {
 using Completer = std::function<Completions(std::string_view before)>;
 
 /// The editing keys of GNU readline's emacs mode, for texts of several lines. Enter submits; with
-/// Alt or Shift, or behind a backslash, it begins a new line.
+/// Alt or Shift, or behind a backslash, it begins a new line. Pastes of more than ten lines or
+/// 1,000 bytes are folded: drawn as "[pasted 312 lines]", and moved over and deleted as one
+/// character.
 class Editor {
  public:
   enum class Action {
@@ -49,13 +51,18 @@ class Editor {
   void start(std::string_view text = "");
   Action handle(const KeyEvent& event);
 
-  const std::string& text() const { return buffer_.text(); }
-  size_t cursor() const { return buffer_.cursor(); }
+  std::string text() const;
+  /// What is drawn: the text, with a note in the place of each long paste.
+  struct Shown {
+    std::string text;
+    size_t cursor = 0;
+  };
+  Shown shown() const;
   /// Replaces the prompt during a search; empty: no search.
   std::string search_prompt() const;
   /// Lines below the text: completions, hints.
   const std::vector<std::string>& notes() const { return notes_; }
-  void replace_text(std::string text) { buffer_.set(std::move(text)); }
+  void replace_text(std::string_view text);
 
  private:
   struct Search {
@@ -65,6 +72,7 @@ class Editor {
     std::string original;
   };
 
+  void paste(std::string_view text);
   Action handle_control(char letter);
   bool handle_alt(char letter);
   bool handle_search(const KeyEvent& event, Action& action);
@@ -77,7 +85,10 @@ class Editor {
 
   const History* history_;
   Completer completer_;
+  /// In place of each long paste it holds one character, which is edited as such.
   LineBuffer buffer_;
+  /// The long pastes by that character. They stay: what was cut can be pasted into a later text.
+  std::vector<std::string> folds_;
   std::optional<size_t> history_index_;  ///< absent: the text is the user's own
   std::string own_text_;                 ///< while the history is shown
   std::optional<Search> search_;

@@ -99,6 +99,33 @@ TEST_F(EditorTest, APasteIsTextWhateverItHolds) {
   EXPECT_EQ(editor_.text(), "one\ntwo\x03\x1b[A");
 }
 
+TEST_F(EditorTest, LongPastesAreFoldedAndSentWhole) {
+  std::string lines;
+  for (int i = 0; i < 11; ++i) lines += std::to_string(i) + "\n";
+  const std::string wide(700, 'x');
+  const auto pasted = [](const std::string& text) { return "\x1b[200~" + text + "\x1b[201~"; };
+  type("a" + pasted(lines) + "b" + pasted(wide + "é" + wide));
+  EXPECT_EQ(editor_.shown().text, "a[pasted 11 lines]b[pasted 1401 characters]");
+  EXPECT_EQ(editor_.shown().cursor, editor_.shown().text.size());
+  EXPECT_EQ(editor_.text(), "a" + lines + "b" + wide + "é" + wide);
+  // A fold is one character: the arrow moves over it, Backspace deletes it, Ctrl-_ brings it back.
+  type("\x1b[D");
+  EXPECT_EQ(editor_.shown().cursor, std::string("a[pasted 11 lines]b").size());
+  type("\x7f\x7f");
+  EXPECT_EQ(editor_.shown().text, "a[pasted 1401 characters]");
+  type("\x1f");
+  EXPECT_EQ(editor_.text(), "a" + lines + "b" + wide + "é" + wide);
+  // What was cut is pasted into the next text.
+  type("\x05\x15");
+  EXPECT_EQ(editor_.text(), "");
+  EXPECT_EQ(type("\x19\r"), Editor::Action::kSubmit);
+  EXPECT_EQ(editor_.text(), "a" + lines + "b" + wide + "é" + wide);
+  // The characters that stand for folds are no folds when they come from outside.
+  editor_.start();
+  type("\xf4\x80\x80\x80" + pasted("\xf4\x80\x80\x81"));
+  EXPECT_EQ(editor_.text(), "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
 TEST_F(EditorTest, OtherKeys) {
   EXPECT_EQ(type("\x18\x05"), Editor::Action::kOpenEditor);
   EXPECT_EQ(type("\x1a"), Editor::Action::kSuspend);

@@ -30,15 +30,17 @@ std::optional<std::string> LineReader::read(const std::string& prompt, std::stri
   TerminalSize size = terminal_size(StandardStream::kError);
   std::string continuation;
   std::string search;
+  Editor::Shown shown_text;
   editor_.start(initial);
   const auto frame = [&] {
     search = editor_.search_prompt();
     const std::string& shown = search.empty() ? prompt : search;
+    shown_text = editor_.shown();
     continuation.assign(static_cast<size_t>(text_width(shown)), ' ');
     return Frame{.prompt = shown,
                  .continuation = continuation,
-                 .text = editor_.text(),
-                 .cursor = editor_.cursor(),
+                 .text = shown_text.text,
+                 .cursor = shown_text.cursor,
                  .notes = &editor_.notes()};
   };
   const auto leave = [&] {

@@ -185,7 +185,7 @@ class Run(Case):
     def test_the_document_equals_the_stream(self):
         flags = (*self.FLAGS, "--seed", SEED, "--raw", "-p", "the")
         document = self.answer("run", *flags)
-        streamed = chimere("run", *flags)
+        streamed = chimere("run", *flags, "--verbose")
         self.assertEqual(streamed.stdout.decode(), document["text"] + "\n")
         self.assertIn("tok/s", streamed.err)
         self.assertEqual(document["tokens"], len(document["ids"]))
@@ -458,7 +458,7 @@ class Refusals(Case):
         self.refused(2, "run", "--mirostat", 1, says="one of 0, 2")
         done = chimere()
         self.assertEqual(done.returncode, 2)
-        self.assertIn("Questions and answers", done.err)
+        self.assertIn("Questions and answers:", done.err)
 
     def test_errors_end_with_1_and_a_sentence(self):
         broken = HOME / "broken.gguf"

@@ -46,7 +46,7 @@ class FirstFiveMinutes(unittest.TestCase):
         table = list(rows())
         self.assertGreaterEqual(len(table), 50)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            answers = pool.map(lambda row: run(row[1], CHIMERE_MAX_TOKENS="4", CHIMERE_THREADS="1"), table)
+            answers = pool.map(lambda row: run(row[1], CHIMERE_MAX_TOKENS="4", CHIMERE_THREADS="1", CHIMERE_VERBOSE="1"), table)
             for (status, typed, texts), done in zip(table, answers):
                 shown = done.stdout + done.stderr
                 with self.subTest(typed):
@@ -59,6 +59,14 @@ class FirstFiveMinutes(unittest.TestCase):
                     if status != 0:
                         complaints = [line for line in done.stderr.splitlines() if line.startswith("chimere: ")]
                         self.assertEqual(len(complaints), 1, shown)
+
+    def test_statistics_follow_answers_if_they_are_asked_for(self):
+        for typed, count in (('chimere run "What does ls do?"', 0), ('chimere run -v "What does ls do?"', 1),
+                             ('chimere chimere-mini --verbose "What does ls do?"', 1), ('chimere run -v -q "What does ls do?"', 0),
+                             ("> ls?\\n/set verbose\\nls?\\n/set quiet\\nls?", 1), ("> ls?\\n/stats on\\nls?\\nls?\\n/stats off\\nls?", 2)):
+            with self.subTest(typed):
+                done = run(typed, CHIMERE_MAX_TOKENS="4")
+                self.assertEqual((done.returncode, done.stderr.count("; seed ")), (0, count), done.stderr)
 
     def test_standard_input_follows_the_prompt(self):
         # A text of n tokens in a pipe makes the prompt at least n / 2 tokens longer.
@@ -73,13 +81,13 @@ class FirstFiveMinutes(unittest.TestCase):
         self.assertGreater(tokens('chimere run --json --system "Be brief, please." "Summarise this:"'), alone)
 
     def test_an_answer_that_repeats_itself_is_ended(self):
-        done = run("chimere run -m model.gguf x --json --regex '(ab ){1000}'")
+        done = run("chimere run -m model.gguf x --temp 0 --json --regex '(ab ){1000}'")
         self.assertEqual(done.returncode, 0, done.stderr)
         answer = json.loads(done.stdout)
         self.assertEqual(answer["finish"], "repetition")
         self.assertLess(answer["tokens"], 900)
         self.assertIn("The answer repeated itself and was ended", done.stderr)
-        whole = json.loads(run("chimere run -m model.gguf x --json --regex '(ab ){1000}' -n 1100").stdout)
+        whole = json.loads(run("chimere run -m model.gguf x --temp 0 --json --regex '(ab ){1000}' -n 1100").stdout)
         self.assertGreater(whole["tokens"], answer["tokens"])
 
 

@@ -55,7 +55,7 @@ class Interrupt(unittest.TestCase):
 
     def test_the_figures_are_printed(self):
         while True:
-            code, _, err = self.interrupted(self.words, lambda process: process.stdout.read(1))
+            code, _, err = self.interrupted([*self.words, "--verbose"], lambda process: process.stdout.read(1))
             if code == -signal.SIGINT:
                 continue  # after the generation, SIGINT ends the process
             self.assertEqual(code, 0, err)

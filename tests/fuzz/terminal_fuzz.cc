@@ -83,14 +83,15 @@ void edit(std::string_view bytes, size_t step) {
     if (at % 3 == 0) decoder.flush(keys);
     for (const terminal::KeyEvent& key : keys) (void)editor.handle(key);
     require(chimere::text::is_valid_utf8(editor.text()), "the text is no UTF-8");
-    require(editor.cursor() <= editor.text().size(), "the cursor is outside");
+    const terminal::Editor::Shown shown = editor.shown();
+    require(shown.cursor <= shown.text.size(), "the cursor is outside");
     const chimere::TerminalSize size = {.columns = 1 + static_cast<int>(at % 50),
                                         .rows = 1 + static_cast<int>(at % 7)};
     const std::string search = editor.search_prompt();
     const terminal::Frame frame = {.prompt = search.empty() ? std::string_view("> ") : search,
                                    .continuation = "  ",
-                                   .text = editor.text(),
-                                   .cursor = editor.cursor(),
+                                   .text = shown.text,
+                                   .cursor = shown.cursor,
                                    .notes = &editor.notes()};
     require(harmless(screen.draw(frame, size), "ACJmhl"), "a drawn line controls the terminal");
   }

@@ -148,7 +148,7 @@ export class FakeServer {
     }
     if (path === '/v1/options') {
       return json({data: [
-        {field: 'temperature', flag: '--temp', type: 'number', help: 'Sampling temperature', default: 0.7, min: 0, max: 100},
+        {field: 'temperature', flag: '--temp', type: 'number', help: 'Temperature', default: 0.7, min: 0, max: 100},
         {field: 'top_k', flag: '--top-k', type: 'integer', help: 'Keep the k most likely tokens', default: 20, min: 0, max: 1000},
         {field: 'seed', flag: '--seed', type: 'integer', help: 'Random seed', default: -1, min: -1, max: 1e15},
         {field: 'samplers', flag: '--samplers', type: 'list', help: 'Samplers in order', default: ['top_k'], choices: ['top_k', 'top_p']},

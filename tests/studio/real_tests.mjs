@@ -20,7 +20,7 @@ export const realTests = {
     });
     assert.equal(icon, `${server.url}favicon.ico`);
     await page.press('Control+,');
-    await page.shows('Sampling temperature; 0: always the most likely token.', '#settings');
+    await page.shows('Temperature: higher ones make answers more varied; 0: always the most likely token.', '#settings');
     await page.fill('#option-temperature', '0');
     await page.press('Tab');
     await page.press_button('#logprobs');

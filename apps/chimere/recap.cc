@@ -1,0 +1,74 @@
+#include "recap.h"
+
+#include <algorithm>
+
+#include "terminal/cells.h"
+#include "text/reasoning_splitter.h"
+
+namespace chimere::app {
+namespace {
+
+constexpr std::string_view kExcerptMore = " ...";
+constexpr std::string_view kExcerptSpace = " \t\n";
+
+std::string_view answer_of(std::string_view text) {
+  const size_t close = text.find(text::kReasoningClose);
+  return close == std::string_view::npos ? text : text.substr(close + text::kReasoningClose.size());
+}
+
+/// Removes clusters from the end until the text has at most so many columns.
+void shorten(std::string& text, int columns) {
+  while (!text.empty() && terminal::text_width(text) > columns) {
+    text.resize(terminal::cluster_before(text, text.size()));
+  }
+  while (text.ends_with(' ')) text.pop_back();
+}
+
+}  // namespace
+
+std::string excerpt(std::string_view text, size_t rows, size_t indent, size_t columns) {
+  const int width = static_cast<int>(std::max(columns, indent + 8) - indent);
+  std::string out;
+  std::string row;
+  for (size_t shown = 0;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(kExcerptSpace), text.size()));
+    if (text.empty()) return out + row;
+    std::string word = terminal::visible(text.substr(0, text.find_first_of(kExcerptSpace)));
+    const bool fits = terminal::text_width(row) + 1 + terminal::text_width(word) <= width;
+    if (!row.empty() && !fits) {
+      if (++shown == rows) {
+        shorten(row, width - static_cast<int>(kExcerptMore.size()));
+        return out.append(row).append(kExcerptMore);
+      }
+      out += row + "\n" + std::string(indent, ' ');
+      row.clear();
+    }
+    if (terminal::text_width(word) > width) {  // one word, such as an address
+      shorten(word, width - static_cast<int>(kExcerptMore.size()));
+      return out.append(row).append(word).append(kExcerptMore);
+    }
+    row += (row.empty() ? "" : " ") + word;
+    text.remove_prefix(std::min(text.find_first_of(kExcerptSpace), text.size()));
+  }
+}
+
+std::string recap(const std::vector<text::ConversationMessage>& messages, size_t columns) {
+  constexpr int kQuestions = 2;
+  constexpr size_t kRows = 3;
+  constexpr size_t kIndent = 2;
+  auto first = messages.end();
+  for (int left = kQuestions; first != messages.begin() && left > 0;) {
+    if ((--first)->role == "user") --left;
+  }
+  std::string out;
+  for (auto m = first; m != messages.end(); ++m) {
+    if (m->role == "system") continue;
+    const bool question = m->role == "user";
+    const std::string_view text = question ? m->content : answer_of(m->content);
+    out += out.empty() ? "" : "\n";
+    out += (question ? "> " : "  ") + excerpt(text, kRows, kIndent, columns);
+  }
+  return out;
+}
+
+}  // namespace chimere::app
