@@ -46,6 +46,8 @@ class Screen:
             elif character == "\n":
                 self.pending = False
                 self.down()
+            elif character == "\t":
+                self.column = min(self.columns - 1, (self.column // 8 + 1) * 8)
             elif character == "\x07":
                 self.unknown.append("BEL")
             elif ord(character) < 32 or 0x7f <= ord(character) < 0xa0:
