@@ -73,12 +73,14 @@ asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@cmake --preset asan $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/asan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/asan -L fast -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/asan -L full -R '^(cuda|device)_|_fuzz$$' -j $(JOBS) --output-on-failure
 
 tsan:  ## the fast tests under the thread sanitizer
 	@scripts/setup run test
 	@cmake --preset tsan $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tsan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/tsan -L fast -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/tsan -L full -R '^(cuda|device)_|_fuzz$$' -j $(JOBS) --output-on-failure
 
 fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@scripts/setup run tools

@@ -152,6 +152,8 @@ class Liveness {
   bool record_has_values(const Alternatives& alternatives, uint64_t count, int depth,
                          const Probe& probe);
   bool endless(Regex language);
+  /// The number of texts of the language; kNoLimit: more than are counted, 2,000.
+  Result<uint64_t> count_texts(Regex language);
   bool uniform_possible(const ArrayRecord& array, GoalId item, uint64_t items, uint64_t most,
                         const std::vector<uint32_t>& counts, const Probe& probe);
   std::vector<Outcome> outcomes_at(RecordId record, const ArrayProgress& progress);
@@ -188,6 +190,7 @@ class Liveness {
   const Special& special(RecordId record);
   std::unordered_map<RecordId, Special> special_;
   std::unordered_map<Regex, bool> endless_;
+  std::unordered_map<Regex, uint64_t> texts_;  ///< count_texts()
   std::map<std::tuple<RecordId, uint64_t, uint32_t>, bool> arrays_;
 };
 

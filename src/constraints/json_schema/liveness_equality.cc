@@ -32,6 +32,15 @@ uint64_t count_of(const NumberAlternative& number) {
 
 }  // namespace
 
+Result<uint64_t> Liveness::count_texts(Regex language) {
+  const auto known = texts_.find(language);
+  if (known != texts_.end()) return known->second;
+  CHIMERE_TRY(const auto texts, expander_.arena().finite(language, kMostCounted));
+  const uint64_t count = texts ? texts->size() : kNoLimit;
+  texts_.emplace(language, count);
+  return count;
+}
+
 bool Liveness::has_values(GoalId goal, uint64_t count, int depth, const Probe& probe) {
   if (count == 0 || goal == kAnything) return true;
   if (!probe(goal)) return false;
@@ -59,10 +68,10 @@ bool Liveness::has_values(GoalId goal, uint64_t count, int depth, const Probe& p
     const Regex language =
         arena.intersect(set.language, arena.length(bound(set.min), bound(set.max)));
     if (endless(language) && count < 64) return true;
-    const auto finite = arena.finite(language, static_cast<size_t>(std::min(count, kMostCounted)));
-    if (!finite.ok()) return fail(finite.error());
-    if (!*finite) return true;
-    strings = std::max<uint64_t>(strings, (*finite)->size());
+    const auto texts = count_texts(language);
+    if (!texts.ok()) return fail(texts.error());
+    if (*texts == kNoLimit) return true;
+    strings = std::max(strings, *texts);
   }
   simple += numbers + strings;
   return simple >= count || record_has_values(alternatives, count - simple, depth, probe);
