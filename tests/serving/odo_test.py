@@ -140,7 +140,7 @@ class Odo(unittest.TestCase):
             added = subprocess.run([CHIMERE, "collection", "add", *collections, "docs", str(docs)],
                                    capture_output=True, text=True, timeout=HANG, env=environment(folder))
             self.assertEqual(added.returncode, 0, added.stderr)
-            done = ask("--json", "--temp", "0", "-n", "24", *collections, "--collection", "docs",
+            done = ask("--json", "--temp", "0", "--seed", "1", "-n", "24", *collections, "--collection", "docs",
                        "--pipeline", "research", "--mode", "fast", "What does the command zorb count?")
             self.assertEqual(done.returncode, 0, done.stderr)
             reply = json.loads(done.stdout)
@@ -151,7 +151,7 @@ class Odo(unittest.TestCase):
             # Whatever the small model says, the answer has the passage and its number.
             self.assertIn("counts the moons of a planet", reply["answer"])
             self.assertIn("[1]", reply["answer"])
-            shown = ask("-q", "--temp", "0", "-n", "8", *collections, "--collection", "docs", "--pipeline", "research",
+            shown = ask("-q", "--temp", "0", "--seed", "1", "-n", "8", *collections, "--collection", "docs", "--pipeline", "research",
                         "--mode", "fast", "What does the command zorb count?")
             self.assertIn("Sources:\n  [1] ", shown.stdout)
             missing = ask("-q", *collections, "--collection", "none", "--pipeline", "research", "What is zorb?")
