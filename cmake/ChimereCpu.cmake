@@ -1,9 +1,10 @@
 # The instruction sets that the CPU's kernels are compiled for, beside the baseline; the best one that a processor runs is
 # chosen when the program starts (src/kernels/cpu/isa.h).
 #   CHIMERE_CPU_ISAS    all; native: what the best kernels for this machine's processor need, for a program that stays
-#                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2 and avx512.
+#                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2, avxvnni and avx512vl
+#                       (with avx2: byte dot products in either encoding) and avx512.
 #                       On 64-bit ARM all and native are the three sets of NEON kernels, which are small
-set(CHIMERE_CPU_ISAS all CACHE STRING "Instruction sets of the CPU's kernels: all, native, none or a list of avx2 and avx512")
+set(CHIMERE_CPU_ISAS all CACHE STRING "Instruction sets of the CPU's kernels: all, native, none or a list of avx2, avxvnni, avx512vl and avx512")
 
 # The instruction sets for this machine's processor.
 function(chimere_native_isas result)
@@ -11,20 +12,22 @@ function(chimere_native_isas result)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null
                   OUTPUT_VARIABLE macros ERROR_QUIET RESULT_VARIABLE failed)
   if(failed)
-    set(isas avx2 avx512)
+    set(isas avx2 avxvnni avx512vl avx512)
   else()
     set(has "")
-    foreach(feature IN ITEMS AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL AVX512VNNI AVX512VBMI AVX512BITALG GFNI)
+    foreach(feature IN ITEMS AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL AVX512VNNI AVX512VBMI AVX512BITALG GFNI AVXVNNI)
       if(macros MATCHES "__${feature}__ 1")
         list(APPEND has ${feature})
       endif()
     endforeach()
     set(avx2 "AVX2;FMA;F16C")
     set(avx512 "${avx2};AVX512F;AVX512BW;AVX512DQ;AVX512VL;AVX512VNNI")
-    if(has STREQUAL "${avx512};AVX512VBMI;AVX512BITALG;GFNI")
+    if("${has}" MATCHES "^${avx512};AVX512VBMI;AVX512BITALG;GFNI")
       set(isas avx512)
     elseif("${has}" MATCHES "^${avx512}")
       set(isas avx2 avx512)  # the codebooks' products are those of AVX2
+    elseif("${has}" MATCHES "^${avx2}.*AVXVNNI$")
+      set(isas avx2 avxvnni)
     elseif("${has}" MATCHES "^${avx2}")
       set(isas avx2)
     endif()
@@ -39,13 +42,13 @@ function(chimere_cpu_isas result)
   elseif(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR isas STREQUAL none)
     set(isas "")
   elseif(isas STREQUAL all)
-    set(isas avx2 avx512)
+    set(isas avx2 avxvnni avx512vl avx512)
   elseif(isas STREQUAL native)
     chimere_native_isas(isas)
   endif()
   foreach(isa IN LISTS isas)
-    if(NOT isa MATCHES "^(avx2|avx512|neon)$")
-      message(FATAL_ERROR "CHIMERE_CPU_ISAS=${CHIMERE_CPU_ISAS}: say all, native, none or a list of avx2 and avx512.")
+    if(NOT isa MATCHES "^(avx2|avxvnni|avx512vl|avx512|neon)$")
+      message(FATAL_ERROR "CHIMERE_CPU_ISAS=${CHIMERE_CPU_ISAS}: say all, native, none or a list of avx2, avxvnni, avx512vl and avx512.")
     endif()
   endforeach()
   list(JOIN isas " " text)

@@ -41,6 +41,7 @@ function(chimere_test name)
     set(ARG_LABELS fast)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  chimere_precompiled(${name} chimere_test_headers)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   # Tests compile sooner with it; g++ 12 also has false alarms (array-bounds) for them with -O2.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

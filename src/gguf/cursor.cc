@@ -2,7 +2,7 @@
 
 namespace chimere::gguf {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr size_t kMaxQuoted = 96;
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";

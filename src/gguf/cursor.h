@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little,
               "GGUF is read in place, as little endian");
 
 /// `text` in quotes for a message: control and non-ASCII bytes are escaped, long text is truncated.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// A position in `size` bytes. Every read checks the remaining size first.
 class Cursor {

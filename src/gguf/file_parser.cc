@@ -155,7 +155,7 @@ Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index) {
   const std::string label = "the entry of tensor " + str(index);
   TensorInfo t;
   CHIMERE_TRY(const std::string_view name, in.read_string(label));
-  const std::string who = "tensor " + quoted(name);
+  const std::string who = "tensor " + in_quotes(name);
   if (name.empty() || name.size() > kMaxTensorNameBytes) {
     return invalid_data(who + " has a name of " + str(name.size()) + " bytes; 1 to " +
                         str(kMaxTensorNameBytes) + " are allowed");
@@ -254,7 +254,7 @@ Status Parser::read_keys(Cursor& in, uint64_t count) {
       return invalid_data("metadata key " + str(i) + " has a name of " + str(key.size()) +
                           " bytes; 1 to " + str(kMaxKeyBytes) + " are allowed");
     }
-    const std::string what = "the metadata key " + quoted(key);
+    const std::string what = "the metadata key " + in_quotes(key);
     const uint64_t begin = in.position();
     CHIMERE_TRY(const uint32_t type, in.read<uint32_t>(what));
     CHIMERE_TRY(Value value, read_value(in, type, what));
@@ -271,7 +271,7 @@ Status Parser::read_tensors(Cursor& in, uint64_t count) {
     CHIMERE_TRY(TensorInfo t, read_tensor_info(in, i));
     const std::string name = t.name;
     if (!out_.contents.add_tensor(std::move(t))) {
-      return invalid_data("tensor " + quoted(name) + " appears twice");
+      return invalid_data("tensor " + in_quotes(name) + " appears twice");
     }
   }
   return {};
@@ -286,7 +286,7 @@ Result<uint64_t> Parser::alignment() const {
     alignment = static_cast<uint64_t>(*i);
   }
   if (!valid_alignment(alignment)) {
-    return invalid_data("the metadata key " + quoted(kAlignmentKey) +
+    return invalid_data("the metadata key " + in_quotes(kAlignmentKey) +
                         " must be a power of two from 8 to 2^31");
   }
   return alignment;
@@ -305,12 +305,13 @@ Status Parser::place_tensors(uint64_t after_entries) {
   const uint64_t available = size_ - start;
   for (TensorInfo& t : tensors) {
     if (t.offset % align != 0) {
-      return invalid_data("tensor " + quoted(t.name) + " lies at offset " + str(t.offset) +
+      return invalid_data("tensor " + in_quotes(t.name) + " lies at offset " + str(t.offset) +
                           ", which is not a multiple of the alignment " + str(align));
     }
     if (t.offset > available || t.bytes > available - t.offset) {
-      return invalid_data("tensor " + quoted(t.name) + " (" + str(t.bytes) + " bytes at offset " +
-                          str(t.offset) + ") reaches beyond the " + str(available) +
+      return invalid_data("tensor " + in_quotes(t.name) + " (" + str(t.bytes) +
+                          " bytes at offset " + str(t.offset) + ") reaches beyond the " +
+                          str(available) +
                           " bytes of tensor data; the file may be an incomplete download");
     }
     t.offset += start;
@@ -327,8 +328,8 @@ Status Parser::check_overlaps() const {
             [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i - 1]->offset + sorted[i - 1]->bytes > sorted[i]->offset) {
-      return invalid_data("the data of tensors " + quoted(sorted[i - 1]->name) + " and " +
-                          quoted(sorted[i]->name) + " overlap");
+      return invalid_data("the data of tensors " + in_quotes(sorted[i - 1]->name) + " and " +
+                          in_quotes(sorted[i]->name) + " overlap");
     }
   }
   return {};

@@ -8,11 +8,11 @@ namespace chimere::gguf {
 namespace {
 
 Error absent(std::string_view key) {
-  return invalid_data("the file lacks the metadata key " + quoted(key));
+  return invalid_data("the file lacks the metadata key " + in_quotes(key));
 }
 
 Error mistyped(std::string_view key, std::string_view wanted) {
-  return invalid_data("the metadata key " + quoted(key) + " should be " + std::string(wanted));
+  return invalid_data("the metadata key " + in_quotes(key) + " should be " + std::string(wanted));
 }
 
 template <typename T>

@@ -24,7 +24,7 @@ Result<int64_t> integer(const Contents& contents, std::string_view key, int64_t 
     if (u != nullptr && *u <= static_cast<uint64_t>(max)) n = static_cast<int64_t>(*u);
   }
   if (n < min || n > max) {
-    return invalid_data("the file is part of a split model, but its key " + quoted(key) +
+    return invalid_data("the file is part of a split model, but its key " + in_quotes(key) +
                         " is missing or not a number from " + std::to_string(min) + " to " +
                         std::to_string(max));
   }
@@ -92,14 +92,14 @@ Result<Contents> join_parts(std::vector<Contents> parts, const std::vector<std::
         all.add_key(key, *parts[i].find(key), parts[i].find_encoded(key));
       } else if (!own_key(key) && *known != *parts[i].find(key)) {
         return invalid_data(
-            "the key " + quoted(key) + " of " + paths[i] +
+            "the key " + in_quotes(key) + " of " + paths[i] +
             " differs from that of the previous parts: they belong to different models");
       }
     }
     for (TensorInfo& tensor : parts[i].tensors()) {
       const std::string name = tensor.name;
       if (!all.add_tensor(std::move(tensor))) {
-        return invalid_data("tensor " + quoted(name) + " of " + paths[i] +
+        return invalid_data("tensor " + in_quotes(name) + " of " + paths[i] +
                             " is also in one of the previous parts");
       }
     }

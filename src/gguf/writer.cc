@@ -116,7 +116,7 @@ Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dim
 
 Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
                           uint64_t bytes, Fill fill) {
-  const std::string who = "tensor " + quoted(name);
+  const std::string who = "tensor " + in_quotes(name);
   if (name.empty() || name.size() > kMaxTensorNameBytes) {
     return invalid_argument(who + " needs a name of 1 to " + std::to_string(kMaxTensorNameBytes) +
                             " bytes");

@@ -17,7 +17,7 @@ constexpr CpuIsa kCompiled[] = {
 #ifdef CHIMERE_AVX2_KERNELS
     CpuIsa::kAvx2,
 #endif
-#ifdef CHIMERE_AVX_VNNI_KERNELS
+#if defined(CHIMERE_AVXVNNI_KERNELS) || defined(CHIMERE_AVX512VL_KERNELS)
     CpuIsa::kAvxVnni,
 #endif
 #ifdef CHIMERE_AVX512_KERNELS
@@ -64,12 +64,26 @@ CpuFeatures cpu_features() {
   return cpu;
 }
 
-bool runs(CpuIsa isa, const CpuFeatures& cpu, bool with_avx2) {
+CompiledProducts compiled_products() {
+  CompiledProducts compiled;
+#ifdef CHIMERE_AVX2_KERNELS
+  compiled.avx2 = true;
+#endif
+#ifdef CHIMERE_AVXVNNI_KERNELS
+  compiled.avxvnni = true;
+#endif
+#ifdef CHIMERE_AVX512VL_KERNELS
+  compiled.avx512vl = true;
+#endif
+  return compiled;
+}
+
+bool runs(CpuIsa isa, const CpuFeatures& cpu, const CompiledProducts& compiled) {
   switch (isa) {
     case CpuIsa::kAvx512:
-      return cpu.avx2 && cpu.avx512 && (cpu.codebooks || with_avx2);
+      return cpu.avx2 && cpu.avx512 && (cpu.codebooks || compiled.avx2);
     case CpuIsa::kAvxVnni:
-      return cpu.avx2 && (cpu.avx_vnni || cpu.avx512);
+      return cpu.avx2 && ((cpu.avx_vnni && compiled.avxvnni) || (cpu.avx512 && compiled.avx512vl));
     case CpuIsa::kAvx2:
       return cpu.avx2;
     case CpuIsa::kNeon:
@@ -89,10 +103,10 @@ std::span<const CpuIsa> compiled_cpu_isas() { return kCompiled; }
 
 std::vector<CpuIsa> usable_cpu_isas() {
   const cpu::CpuFeatures features = cpu::cpu_features();
-  const bool with_avx2 = std::ranges::find(kCompiled, CpuIsa::kAvx2) != std::end(kCompiled);
+  const cpu::CompiledProducts compiled = cpu::compiled_products();
   std::vector<CpuIsa> usable;
   for (const CpuIsa isa : kCompiled) {
-    if (cpu::runs(isa, features, with_avx2)) usable.push_back(isa);
+    if (cpu::runs(isa, features, compiled)) usable.push_back(isa);
   }
   return usable;
 }

@@ -30,11 +30,18 @@ struct CpuFeatures {
 };
 CpuFeatures cpu_features();
 
+/// The sets of integer products for AVX2 that a program is compiled with.
+struct CompiledProducts {
+  bool avx2 = false;
+  bool avxvnni = false;   ///< byte dot products in the encoding of AVX-VNNI
+  bool avx512vl = false;  ///< the same in the encoding of AVX-512
+};
+CompiledProducts compiled_products();
+
 /// Whether a processor supports the kernels of `isa`. kAvxVnni exists in two encodings, AVX-VNNI's
 /// and AVX-512's, so that it can be measured on processors with more. On processors without byte
-/// permutations, kAvx512 takes the codebook formats' products from kAvx2; `with_avx2` says whether
-/// those are compiled in.
-bool runs(CpuIsa isa, const CpuFeatures& cpu, bool with_avx2);
+/// permutations, kAvx512 takes the codebook formats' products from kAvx2.
+bool runs(CpuIsa isa, const CpuFeatures& cpu, const CompiledProducts& compiled);
 
 }  // namespace chimere::kernels::cpu
 

@@ -20,7 +20,7 @@ const MatmulKernels& kernels_for(CpuIsa isa) {
 #ifdef CHIMERE_AVX512_KERNELS
   if (isa == CpuIsa::kAvx512) return avx512::matmul_kernels();
 #endif
-#ifdef CHIMERE_AVX_VNNI_KERNELS
+#if defined(CHIMERE_AVXVNNI_KERNELS) || defined(CHIMERE_AVX512VL_KERNELS)
   if (isa == CpuIsa::kAvxVnni) return avx2::vnni_matmul_kernels();
 #endif
 #ifdef CHIMERE_AVX2_KERNELS

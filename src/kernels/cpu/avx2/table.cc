@@ -21,17 +21,22 @@ MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
   return k;
 }
 
-#ifdef CHIMERE_AVX_VNNI_KERNELS
+#if defined(CHIMERE_AVXVNNI_KERNELS) || defined(CHIMERE_AVX512VL_KERNELS)
+/// The AVX2 kernels, with byte dot products in the encoding that this processor has.
 template <DType... kTypes>
 MatmulKernels make_vnni_kernels(DTypeList<kTypes...> types) {
   MatmulKernels k = make_kernels(types);
+#ifdef CHIMERE_AVXVNNI_KERNELS
   if (cpu_features().avx_vnni) {
     ((k.integer[kernel_index(kTypes)] = avxvnni::product<kTypes>), ...);
     k.unpacked_iq3_s = avxvnni::product_unpacked_iq3_s;
-  } else {
-    ((k.integer[kernel_index(kTypes)] = avx512vl::product<kTypes>), ...);
-    k.unpacked_iq3_s = avx512vl::product_unpacked_iq3_s;
+    return k;
   }
+#endif
+#ifdef CHIMERE_AVX512VL_KERNELS
+  ((k.integer[kernel_index(kTypes)] = avx512vl::product<kTypes>), ...);
+  k.unpacked_iq3_s = avx512vl::product_unpacked_iq3_s;
+#endif
   return k;
 }
 #endif
@@ -43,7 +48,7 @@ const MatmulKernels& matmul_kernels() {
   return kKernels;
 }
 
-#ifdef CHIMERE_AVX_VNNI_KERNELS
+#if defined(CHIMERE_AVXVNNI_KERNELS) || defined(CHIMERE_AVX512VL_KERNELS)
 const MatmulKernels& vnni_matmul_kernels() {
   static const MatmulKernels kKernels = make_vnni_kernels(IntegerTypes{});
   return kKernels;
