@@ -388,6 +388,8 @@ TEST(JsonSchemaRandom, FindingsOfFreshSeeds) {
       {3735609526, 632, "dead end after an opening brace"},
       {2049776716, 1923, "dead end after an opening brace"},
       {77013, 620, "a conjunction that is simplified while it is expanded"},
+      {937000203, 233, "150 names, of which one must end with a letter"},
+      {944000133, 1494, "150 names, of which one must end with a letter"},
       {77010, 4737, "2,000 different texts for an item, with uniqueItems and contains"},
   };
   for (const Finding& finding : kFindings) {

@@ -108,6 +108,9 @@ class RegexArena {
   /// Most derivatives of the intersections and complements of an expression that prepare()
   /// explores.
   static constexpr size_t kMaxExplored = 20'000;
+  /// From now on each exploration has its limit, but not all of them together: what a document
+  /// needs is part of the work of its generation (work.h).
+  void limit_single_explorations();
   /// Whether the language is not empty, for a prepared expression and derivatives of one.
   bool alive(Regex a);
   /// Length of the shortest text of a prepared expression; UINT64_MAX if there is none.

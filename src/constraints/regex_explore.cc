@@ -17,7 +17,8 @@
 namespace chimere::constraints {
 namespace {
 
-/// Steps of derivatives that one exploration may compute, and all of one arena.
+/// Steps of derivatives that one exploration may compute, and all of one arena unless
+/// RegexArena::limit_single_explorations() was called.
 constexpr uint64_t kMaxWork = 500'000;
 constexpr uint64_t kMaxArenaWork = 4'000'000;
 
@@ -49,7 +50,9 @@ Status RegexArena::Impl::explore(Regex a) {
   visit(a);
   std::vector<std::pair<uint32_t, uint32_t>> edges;  // target, source
   const uint64_t before = work;
-  const uint64_t allowed = std::min(kMaxWork, kMaxArenaWork - std::min(explored, kMaxArenaWork));
+  const uint64_t allowed =
+      total_limited ? std::min(kMaxWork, kMaxArenaWork - std::min(explored, kMaxArenaWork))
+                    : kMaxWork;
   size_t expanded = 0;
   for (size_t i = 0; i < visited.size(); ++i) {
     if (known(visited[i])) continue;

@@ -503,6 +503,8 @@ bool RegexArena::Impl::matches(Regex a, std::string_view utf8) {
 
 bool RegexArena::exhausted() const { return impl_->too_large; }
 
+void RegexArena::limit_single_explorations() { impl_->total_limited = false; }
+
 RegexArena::RegexArena() : impl_(std::make_unique<Impl>()) {}
 RegexArena::~RegexArena() = default;
 

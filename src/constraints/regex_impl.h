@@ -138,6 +138,7 @@ struct RegexArena::Impl {
   bool deriving = false;
   uint64_t work = 0;      ///< steps of derivatives computed so far
   uint64_t explored = 0;  ///< of these, in explorations
+  bool total_limited = true;  ///< `explored` has a limit
 
   bool too_large = false;  ///< a constructor gave up; its results are meaningless
 };

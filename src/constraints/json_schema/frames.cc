@@ -286,7 +286,12 @@ void Frames::find_key_options(const Frame& frame, KeyOptions& out) {
   if (!taken.empty()) {
     language = arena.intersect(language, arena.complement(arena.words(std::move(taken))));
   }
-  if (const auto machine = leaves_.keys(language); machine.ok()) out.others = *machine;
+  const auto machine = leaves_.keys(language);
+  if (machine.ok()) {
+    out.others = *machine;
+  } else {
+    liveness_.undecided(frame.candidates[0].record, machine.error());
+  }
 }
 
 FrameId Frames::with_key(FrameId object, Symbol key) {

@@ -28,6 +28,16 @@ bool Liveness::fail(Error error) {
   return false;
 }
 
+void Liveness::begin_document() {
+  in_document_ = true;
+  expander_.arena().limit_single_explorations();
+}
+
+void Liveness::undecided(RecordId record, Error error) {
+  const Looking looking(*this, Expander::RecordKind::kObject, record);
+  fail(std::move(error));
+}
+
 void Liveness::report_dead_end() {
   if (!status_.ok()) return;
   status_ = undecided_.ok()

@@ -53,7 +53,9 @@ class Liveness {
   /// The first error that was met.
   const Status& status() const { return status_; }
   /// From now on, what cannot be decided is not offered, and is no error.
-  void begin_document() { in_document_ = true; }
+  void begin_document();
+  /// What an object needs could not be decided: as begin_document() says.
+  void undecided(RecordId record, Error error);
   /// Nothing can follow a state that was offered: makes status() the error of what could not be
   /// decided.
   void report_dead_end();
