@@ -53,7 +53,7 @@ class Automaton {
   void mask_of_end(std::span<uint32_t> mask) const;
   /// Whether every token that does not end a generation is allowed.
   bool unconstrained(State state, WorkBudget& budget);
-  /// Whoever computes on a thread of its own holds one; other calls wait meanwhile.
+  /// A computation on a thread of its own holds one; other calls wait meanwhile.
   std::shared_ptr<const int> lease() const { return lease_; }
   bool leased() const { return lease_.use_count() > 1; }
   /// kOutOfMemory if the states have outgrown their memory; kUnsupported if a state of a JSON

@@ -172,7 +172,7 @@ TEST(Constraint, MasksAllowWhatCanBeRead) {
 }
 
 // A text of the expression that leads to the same state as a shorter one may have been read by what
-// follows in part: not every token that goes on from one goes on from the other.
+// follows in part: not every token that continues one continues the other.
 TEST(Constraint, MasksWhereATerminalOverlapsWhatFollows) {
   const TestTokenizer tokenizer({"ab1", "cd1", "ab", "cd", "cdb1", "abb1", "1"});
   ConstraintSpec spec;

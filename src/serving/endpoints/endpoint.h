@@ -12,7 +12,6 @@
 #include "protocol/requests.h"
 #include "protocol/volatile_lines.h"
 #include "serving/call.h"
-#include "serving/compile_queue.h"
 #include "serving/metrics.h"
 #include "serving/model_registry.h"
 #include "serving/router.h"
@@ -28,8 +27,8 @@ struct EndpointContext {
   Responder& responder;
   Metrics& metrics;
   const KeyUsage& usage;
-  WorkQueue& workers;       ///< for work that takes longer than a connection should wait
-  CompileQueue& compilers;  ///< for requests with a constraint, which may take seconds to compile
+  WorkQueue& workers;    ///< for work that takes longer than a connection should wait
+  WorkQueue& compilers;  ///< for requests with a constraint, which may take seconds to compile
   protocol::ChatOrchestrator* orchestrator;  ///< nullptr: all chats are plain
   WorkQueue* orchestrations;                 ///< runs orchestrated chats, which wait for models
   const std::atomic<bool>& draining;
