@@ -55,6 +55,8 @@ class Endpoint {
   }
   /// The model that answers a call of a route with ModelKind::kText.
   static const ServedModel& model_of(const Call& call) { return *call.model; }
+  /// Names what a parser ignored or changed in the headers of the response, and in the log.
+  static void note(Call& call, const protocol::RequestNotes& notes);
   /// The error if `name`, the model of the parsed request, is not the model of the call.
   std::optional<protocol::ApiError> check_model(const Call& call, const std::string& name) const;
 
