@@ -292,11 +292,8 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
       choice.request.reasoning_end.clear();
     }
   }
-  // A constraint on messages in channels begins with the first header, which the prompt has then.
-  if (prepared.prompt.opened.empty()) {
-    error = constrain(*call, output_constraint(model, request, start),
-                      request.tools.empty() ? request.format.field : "tools", spec);
-  }
+  error = constrain(*call, output_constraint(model, request, prepared.prompt),
+                    request.tools.empty() ? request.format.field : "tools", spec);
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
