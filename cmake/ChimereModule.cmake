@@ -141,7 +141,7 @@ endfunction()
 # chimere_module(NAME [HOT | COLD] SOURCES a.cc ... [ALONE b.cc ...] DEPS module ... LIBRARIES target ...)
 # Makes the library chimere_NAME. DEPS are modules, by the dependency rules of docs/architecture.md. Several sources are compiled
 # at once; ALONE: those whose names would clash with others'. HOT: loops over numbers, where -O3 pays; COLD: code that
-# nobody waits for, compiled sooner with -O1.
+# no request waits for, compiled sooner with -O1.
 function(chimere_module name)
   cmake_parse_arguments(ARG "HOT;COLD" "" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
   chimere_unity(sources ${name} ${ARG_SOURCES})

@@ -15,7 +15,7 @@ std::string join_from(const std::vector<std::string>& words, size_t first) {
 
 }  // namespace
 
-// Nobody begins a sentence like this.
+// No sentence begins like this.
 bool names_a_model(const std::string& word) {
   return !has_space(word) && (word.ends_with(".gguf") || word.find('/') != std::string::npos ||
                               (word.find(':') != std::string::npos && !word.ends_with(':')));

@@ -174,8 +174,8 @@ typedef struct chimere_generation {
 } chimere_generation;
 
 /* Adds tokens to the sequence until it ends. Options: settings of sampling ("max-tokens", "temp",
- * "seed", ...), "stop" (a stop string; may be repeated) and "logprobs" ("1"). The callback may be
- * NULL, and so may `result`.
+ * "seed", ...), "stop" (a stop string; may be repeated) and "logprobs" ("1"). Stop strings act on
+ * the answer, not inside reasoning. The callback may be NULL, and so may `result`.
  *
  * A sequence can be generated in parts: with the same options and seed the tokens are those of one
  * long generation, bit for bit, also when it was saved and restored in between. This excludes

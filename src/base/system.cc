@@ -106,7 +106,7 @@ void notify_service_manager(const std::string& state) {
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract name
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
-  // A failure is ignored: there is no one to report it to.
+  // A failure is ignored: nothing could handle it.
   (void)sendto(fd, state.data(), state.size(), MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
   close(fd);

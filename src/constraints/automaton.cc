@@ -177,7 +177,30 @@ Status Automaton::mask(State state, std::span<uint32_t> mask, WorkBudget& budget
   if (machine_->accepts(state)) {
     for (const int32_t token : trie_->end_tokens()) set_token(mask, token);
   }
+  const bool none = std::ranges::all_of(mask, [](uint32_t word) { return word == 0; });
+  if (none && !meter_.exhausted()) return no_token(state);
   return {};
+}
+
+Error Automaton::no_token(State state) {
+  constexpr size_t kMostListed = 4;
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const ByteSet first = machine_->first_bytes(state);
+  std::string bytes;
+  size_t listed = 0;
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (!first[byte] || machine_->next(state, static_cast<uint8_t>(byte)) == kDead) continue;
+    if (listed++ == kMostListed) {
+      bytes += ", ...";
+      break;
+    }
+    bytes += listed == 1 ? "0x" : ", 0x";
+    bytes += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return unsupported(
+      "The constraint of this request leads to a text that the vocabulary of this model cannot "
+      "write: no token begins with a byte that may follow (" +
+      bytes + "). Use a model with a token for each byte, or other texts.");
 }
 
 bool Automaton::unconstrained(State state, WorkBudget& budget) {

@@ -47,13 +47,14 @@ class Automaton {
   /// Where in `bytes`, which follow the state, a token can begin that ends after them; ascending
   /// offsets, the last one is the size of `bytes`.
   std::vector<size_t> last_boundaries(State state, std::string_view bytes, WorkBudget& budget);
-  /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
+  /// Fills trie().mask_words() words. Errors: those of status(), kUnsupported (no token of the
+  /// vocabulary begins with a byte that must follow); the mask is then not valid.
   Status mask(State state, std::span<uint32_t> mask, WorkBudget& budget);
   /// The mask of kDead: the tokens that end a generation.
   void mask_of_end(std::span<uint32_t> mask) const;
   /// Whether every token that does not end a generation is allowed.
   bool unconstrained(State state, WorkBudget& budget);
-  /// Whoever computes on a thread of its own holds one; other calls wait meanwhile.
+  /// A computation on a thread of its own holds one; other calls wait meanwhile.
   std::shared_ptr<const int> lease() const { return lease_; }
   bool leased() const { return lease_.use_count() > 1; }
   /// kOutOfMemory if the states have outgrown their memory; kUnsupported if a state of a JSON
@@ -114,6 +115,8 @@ class Automaton {
   /// `all`: including the memory of the states, which takes a while to count.
   Status status_unlocked(bool all);
   StateFacts facts_unlocked(State state);
+  /// The error of a state in which no token is allowed.
+  Error no_token(State state);
   std::string forced_unlocked(State state, size_t limit, bool habitual);
   EntryPointer entry(Outer outer);
   Entry compute(Outer outer);

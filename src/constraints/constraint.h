@@ -149,8 +149,9 @@ class Matcher {
   /// Number of tokens accepted and not taken back.
   int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
   /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if this
-  /// generation took too much work (constraints/work.h): the request must end with this error. From
-  /// then on nothing but the end of the generation is allowed. Other generations go on.
+  /// generation took too much work (constraints/work.h) or needs a byte that no token begins with:
+  /// the request must end with this error. From then on nothing but the end of the generation is
+  /// allowed. Other generations continue.
   Status status() const { return status_; }
 
  private:

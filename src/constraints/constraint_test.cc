@@ -171,8 +171,34 @@ TEST(Constraint, MasksAllowWhatCanBeRead) {
   }
 }
 
+TEST(Constraint, AByteThatNoTokenBeginsWithIsAnError) {
+  const TestTokenizer tokenizer({"a", "b", "c", "cd"});
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{"root ::= \"a\" (\"b\" | \"cd\" | \"c\" [d-z\u0130])"};
+  const auto constraint = Constraint::compile(spec, TokenTrie::create(tokenizer));
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  const auto after = [&](std::string_view text) {
+    Matcher matcher = (*constraint)->matcher();
+    for (const char c : text) {
+      EXPECT_TRUE(matcher.accept(tokenizer.find(std::string_view(&c, 1))));
+      (void)matcher.mask();
+    }
+    return matcher;
+  };
+  EXPECT_TRUE(after("a").status().ok());
+  EXPECT_TRUE(after("ab").status().ok());
+  Matcher stuck = after("ac");
+  ASSERT_EQ(stuck.status().error().code, Error::Code::kUnsupported);
+  const std::string& message = stuck.status().error().message;
+  EXPECT_NE(message.find("(0x64, 0x65, 0x66, 0x67, ...)"), std::string::npos) << message;
+  // Nothing but the end is allowed then; another generation is not affected.
+  EXPECT_TRUE(bit(stuck.mask(), tokenizer.eos()));
+  EXPECT_FALSE(stuck.accept(tokenizer.find("b")));
+  EXPECT_TRUE(after("a").status().ok());
+}
+
 // A text of the expression that leads to the same state as a shorter one may have been read by what
-// follows in part: not every token that goes on from one goes on from the other.
+// follows in part: not every token that continues one continues the other.
 TEST(Constraint, MasksWhereATerminalOverlapsWhatFollows) {
   const TestTokenizer tokenizer({"ab1", "cd1", "ab", "cd", "cdb1", "abb1", "1"});
   ConstraintSpec spec;

@@ -360,28 +360,33 @@ class ToolGrammar {
   int32_t rules_ = 0;
 };
 
-/// A generation in gpt-oss's channels. The prompt ends behind the role of the first message.
+/// A generation in gpt-oss's channels.
 Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
                                 const text::Tokenizer& tokenizer) {
   ToolGrammar build(format, tokenizer);
   Grammar& g = build.grammar();
+  const Id next = build.fixed("<|end|><|start|>assistant");
   const auto message = [&](std::string_view channel) {
-    return g.sequence({build.fixed("<|channel|>" + std::string(channel) + "<|message|>"),
-                       g.any_text(), build.fixed("<|end|><|start|>assistant")});
+    return g.sequence(
+        {build.fixed("<|channel|>" + std::string(channel) + "<|message|>"), g.any_text(), next});
   };
   std::vector<Id> last;
   if (!spec.tools.empty()) {
     CHIMERE_TRY(const Id calls, build.calls(spec));
     last.push_back(g.sequence({build.fixed("<|channel|>commentary to=functions."), calls}));
   }
-  if (spec.choice == ToolCallsSpec::Choice::kAuto) {
-    const Id content =
+  const bool content = spec.choice == ToolCallsSpec::Choice::kAuto;
+  if (content) {
+    const Id written =
         spec.content_schema.empty() ? g.any_text() : g.json_schema(spec.content_schema);
-    last.push_back(g.sequence({build.fixed("<|channel|>final<|message|>"), content}));
+    last.push_back(g.sequence({build.fixed(text::kHarmonyAnswer), written}));
   }
   const Id before = g.choice({message("analysis"), message("commentary")});
   const Id root = g.sequence({g.repeat(before, 0, Grammar::kUnbounded), g.choice(std::move(last))});
-  return build.take(root);
+  if (!spec.opened) return build.take(root);
+  const Id others = g.sequence({next, root});
+  if (!content) return build.take(others);
+  return build.take(g.choice({g.any_text(), g.sequence({g.any_text(), others})}));
 }
 
 /// Tags that stand in no text beside calls: those of calls, without the one that begins them, and

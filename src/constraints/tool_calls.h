@@ -31,6 +31,9 @@ struct ToolCallsSpec {
   bool parallel = true;
   /// Of kAuto: a JSON Schema for the content of a generation without calls; empty: any text.
   std::string content_schema;
+  /// Of kHarmony: the prompt ends inside a message of the channel `final`, which the content
+  /// continues; else after the role of the first message. Without `content_schema`.
+  bool opened = false;
 };
 
 /// The content of a generation with tools: whatever begins like a call is one of a known tool, as

@@ -266,6 +266,60 @@ TEST(ToolCallsConstraint, JsonInTheFinalChannel) {
   EXPECT_FALSE(matcher.allows('x'));
 }
 
+/// A generation that continues a message of the final channel.
+TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  const std::vector<std::string> markers = {"<|channel|>", "<|message|>", "<|constrain|>",
+                                            "<|start|>", "<|end|>"};
+  tokens.insert(tokens.end(), markers.begin(), markers.end());
+  const TestTokenizer tokenizer(std::move(tokens));
+  enum class Fate { kRefused, kIncomplete, kComplete };
+  const auto fate = [&](const ToolCallsSpec& spec, std::string_view text) {
+    const auto made =
+        tool_calls_constraint(text::written_tool_format("<|channel|>"), spec, tokenizer);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    const auto constraint = Constraint::compile(*made, TokenTrie::create(tokenizer));
+    EXPECT_TRUE(constraint.ok()) << constraint.error().message;
+    Matcher matcher = (*constraint)->matcher();
+    while (!text.empty()) {
+      const auto marker =
+          std::ranges::find_if(markers, [&](const std::string& m) { return text.starts_with(m); });
+      const bool plain = marker == markers.end();
+      const int32_t token = plain ? static_cast<uint8_t>(text[0]) : tokenizer.find(*marker);
+      if (!matcher.accept(token)) return Fate::kRefused;
+      text.remove_prefix(plain ? 1 : marker->size());
+    }
+    return matcher.complete() ? Fate::kComplete : Fate::kIncomplete;
+  };
+  const std::string next = "<|end|><|start|>assistant";
+  const auto call_of = [&](const std::string& tool) {
+    return "<|channel|>commentary to=functions." + tool + " <|constrain|>json<|message|>{}";
+  };
+  const std::string call = next + call_of("stop");
+  const std::string thought = next + "<|channel|>analysis<|message|>hm";
+
+  ToolCallsSpec spec;
+  spec.opened = true;
+  spec.tools = kCallTools;
+  spec.choice = Choice::kRequired;
+  EXPECT_EQ(fate(spec, ""), Fate::kIncomplete);
+  EXPECT_EQ(fate(spec, call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, next + call_of("other")), Fate::kRefused);
+  EXPECT_EQ(fate(spec, "text"), Fate::kRefused);
+  EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);
+  EXPECT_EQ(fate(spec, next + "<|channel|>final"), Fate::kRefused);
+
+  spec.choice = Choice::kAuto;
+  EXPECT_EQ(fate(spec, "the rest."), Fate::kComplete);
+  EXPECT_EQ(fate(spec, "the rest." + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, "the rest." + thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, "the rest." + next), Fate::kIncomplete);
+  EXPECT_EQ(fate(spec, "the rest." + next + call_of("other")), Fate::kRefused);
+  EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);
+}
+
 TEST(ToolCallsConstraint, TaggedParametersOfAStrictTool) {
   const TestTokenizer tokenizer = call_tokenizer();
   const ToolFormat format = text::written_tool_format("<function=");

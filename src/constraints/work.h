@@ -16,8 +16,8 @@ namespace chimere::constraints {
 inline constexpr uint64_t kNodesPerUnit = 8;
 
 /// Most work of one call: a mask, or a token that is accepted. The other requests of a step wait
-/// for it, here at most some tenths of a second. A mask for which every node of a trie of 256,000
-/// tokens is visited takes about 200,000 units.
+/// for an accepted token, at most some tenths of a second; for a mask, not more than kWorkPerStep.
+/// A mask for which every node of a trie of 256,000 tokens is visited takes about 200,000 units.
 inline constexpr uint64_t kWorkPerCall = 2'000'000;
 /// Most work of one generation's mask between two steps. A mask that takes more is computed on
 /// another thread, and that generation alone waits for it.

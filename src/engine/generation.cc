@@ -124,10 +124,12 @@ void Generation::use_continuation() {
   decoded_ = static_cast<int64_t>(generated.size()) - 1;
   suspended_ = std::move(request_.continuation->state);
   // The newest characters may be incomplete.
+  std::string text;
   for (const int32_t token : generated) {
-    (void)decoder_.push(text_bytes(token));
+    text += decoder_.push(text_bytes(token));
     if (constraint_) (void)constraint_->accept(token);  // the earlier request had the same one
   }
+  stops_.skip(text);
 }
 
 std::string Generation::text_bytes(int32_t token) const {

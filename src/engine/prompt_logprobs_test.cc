@@ -112,7 +112,7 @@ void expect_scores_of_generated(model::Model& model, unsigned seed, EngineOption
     if (o.reason == FinishReason::kLength) {
       EXPECT_EQ(static_cast<int32_t>(o.tokens.size()), scoring[i].max_tokens);
     }
-    // The generation goes on with the same bits.
+    // The generation continues with the same bits.
     const std::vector<sampling::Sampled>& all = generated[i / 5].outcome.tokens;
     const size_t next = expected[i].size();
     if (!o.tokens.empty() && o.tokens[0].id == all[next].id) {

@@ -31,6 +31,14 @@ void StopMatcher::end_reasoning(std::string& out) {
   state_ = State::kBetween;
 }
 
+void StopMatcher::skip(std::string_view text) {
+  if (state_ == State::kAnswer) return;
+  held_ = text;
+  std::string passed;
+  pass_reasoning(false, passed);
+  held_.clear();
+}
+
 void StopMatcher::push(std::string_view text, std::string& out) {
   if (matched_) return;
   if (stops_.empty()) {

@@ -31,6 +31,9 @@ class StopMatcher {
   /// The text so far is reasoning, whatever ends it; appends what is held back of it to `out`.
   void end_reasoning(std::string& out);
 
+  /// The text of an earlier generation, which is continued. Nothing of it is searched or released;
+  /// what follows from it is whether the new text begins in the reasoning.
+  void skip(std::string_view text);
   /// Adds text; appends the text that is released to `out`: nothing after a match.
   void push(std::string_view text, std::string& out);
   /// The text has ended: returns the text that was held back.

@@ -111,6 +111,36 @@ TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
             std::pair(std::string("x</think>x<final>y"), std::string("x")));
 }
 
+TEST(StopMatcher, AnEarlierTextTellsWhereTheReasoningEnds) {
+  using Start = StopMatcher::Start;
+  struct Case {
+    Start start;
+    std::string_view earlier;
+    std::string_view released;  ///< of "stop</think> stop"
+  };
+  const Case cases[] = {
+      {Start::kThinking, "", "stop</think> "},
+      {Start::kThinking, "a stop", "stop</think> "},
+      {Start::kThinking, "a</think>", ""},
+      {Start::kThinking, "a</think>b", ""},
+      {Start::kMayThink, "\n", ""},
+      {Start::kMayThink, "\n<think>", "stop</think> "},
+      {Start::kMayThink, "a<think>", ""},
+      {Start::kContent, "<think>", ""},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.earlier);
+    StopMatcher m({"stop"}, c.start);
+    m.skip(c.earlier);
+    EXPECT_EQ(run(m, "stop</think> stop", 1),
+              std::pair(std::string(c.released), std::string("stop")));
+  }
+  // The white space between reasoning and answer.
+  StopMatcher m({"\n"}, Start::kThinking);
+  m.skip("a</think>\n");
+  EXPECT_EQ(run(m, "\nb\nc", 2), std::pair(std::string("\nb"), std::string("\n")));
+}
+
 TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsSplit) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);

@@ -79,9 +79,9 @@ struct UnreadKey {
   bool (*accepted)(const gguf::Value& value, const Keys& keys);
 };
 
-/// The first that names a key counts. A key that is not listed is refused: nobody knows what it
-/// does. Names: https://github.com/ggml-org/llama.cpp/blob/master/gguf-py/gguf/constants.py, and
-/// those of Ollama's converters (https://github.com/ollama/ollama/tree/main/convert).
+/// The first that names a key counts. A key that is not listed is refused, as its meaning
+/// is unknown. Names: https://github.com/ggml-org/llama.cpp/blob/master/gguf-py/gguf/constants.py,
+/// and those of Ollama's converters (https://github.com/ollama/ollama/tree/main/convert).
 constexpr UnreadKey kUnreadKeys[] = {
     {"rope.", is_harmless},  // check_rope_keys() has judged each
     // Names and notes. The vocabulary's size is that of the table of embeddings.

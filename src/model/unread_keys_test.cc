@@ -212,7 +212,7 @@ TEST(UnreadKeys, ModernBertHasTheActivationOfItsFile) {
   }
 }
 
-/// Names of GGUF, of other converters, and of nobody.
+/// Names of GGUF, of other converters, and unknown ones.
 constexpr const char* kNames[] = {
     "vocab_size",
     "context_length",

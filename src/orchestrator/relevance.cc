@@ -236,7 +236,7 @@ std::string Citations::push(std::string_view text) {
   waiting_ += text;
   std::vector<std::string> sentences = sentences_of(waiting_);
   std::string out;
-  // The last one may go on, and may be followed by its citation.
+  // The last one may continue, and may be followed by its citation.
   for (size_t i = 0; i + 1 < sentences.size(); ++i) out += checked(sentences[i]);
   waiting_ = sentences.empty() ? "" : std::move(sentences.back());
   return out;

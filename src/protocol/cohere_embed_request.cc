@@ -93,7 +93,7 @@ constexpr ObjectType<EmbeddingsRequest> kCohereEmbedType{kCohereEmbedRows};
 std::optional<ApiError> parse_cohere_embed(std::string_view body, const RequestLimits& limits,
                                            EmbeddingsRequest& out) {
   out = {};
-  return parse_body(kCohereEmbedType, body, limits, out);
+  return parse_body(kCohereEmbedType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

@@ -60,7 +60,7 @@ constexpr ObjectType<EmbeddingsRequest> kEmbeddingsType{kEmbeddingsRows};
 std::optional<ApiError> parse_embeddings(std::string_view body, const RequestLimits& limits,
                                          EmbeddingsRequest& out) {
   out = {};
-  return parse_body(kEmbeddingsType, body, limits, out);
+  return parse_body(kEmbeddingsType, body, with_notes(limits, out), out);
 }
 
 }  // namespace chimere::protocol

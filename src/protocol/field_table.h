@@ -179,8 +179,9 @@ std::optional<ApiError> parse_body(const ObjectType<T>& type, std::string_view b
   return fields.finish(limits);
 }
 
-/// The limits for the parser of a generation request, which notes what it ignores.
-inline RequestLimits with_notes(RequestLimits limits, GenerationFields& out) {
+/// The limits for the parser of a request that notes what it ignores.
+template <typename T>
+RequestLimits with_notes(RequestLimits limits, T& out) {
   limits.notes = &out.notes;
   return limits;
 }

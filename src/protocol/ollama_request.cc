@@ -496,7 +496,8 @@ std::optional<ApiError> parse_ollama(std::string_view body, const Settings& defa
 std::optional<ApiError> parse_ollama_embed(std::string_view body, const RequestLimits& limits,
                                            bool one, EmbeddingsRequest& out) {
   out = {};
-  return parse_body(one ? kOllamaEmbeddingsType : kOllamaEmbedType, body, limits, out);
+  return parse_body(one ? kOllamaEmbeddingsType : kOllamaEmbedType, body, with_notes(limits, out),
+                    out);
 }
 
 std::optional<ApiError> parse_ollama_show(std::string_view body, const RequestLimits& limits,

@@ -188,6 +188,7 @@ struct EmbeddingsRequest {
   int64_t dimensions = 0;      ///< truncate to this many; 0: all
   /// Of Ollama's requests: as in OllamaRequest.
   std::optional<int64_t> keep_alive = std::nullopt;
+  RequestNotes notes = {};  ///< what the response has to warn of
 };
 
 struct DetokenizeRequest {

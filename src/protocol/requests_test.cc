@@ -507,6 +507,52 @@ TEST(EmbeddingsRequest, AcceptsTextsAndTokens) {
   EXPECT_EQ(refused(R"({"input":"a","encoding_format":"int8"})"), "encoding_format");
 }
 
+TEST(EmbeddingsAndRerankRequests, NoteUnknownFields) {
+  const RequestLimits strict{.strict_fields = true};
+  const auto check = [&](const char* name, auto parse, auto request) {
+    SCOPED_TRACE(name);
+    ASSERT_FALSE(parse(RequestLimits(), request));
+    EXPECT_EQ(request.notes.ignored, std::vector<std::string>{"later"});
+    const auto error = parse(strict, request);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, "unknown_parameter");
+    EXPECT_EQ(error->param, "later");
+  };
+  constexpr std::string_view kDocuments = R"({"query":"q","documents":["a"],"later":1})";
+  check(
+      "embeddings",
+      [](const auto& limits, auto& out) {
+        return parse_embeddings(R"({"input":"a","later":1})", limits, out);
+      },
+      EmbeddingsRequest());
+  check(
+      "embed",
+      [](const auto& limits, auto& out) {
+        return parse_cohere_embed(R"({"texts":["a"],"later":1})", limits, out);
+      },
+      EmbeddingsRequest());
+  check(
+      "ollama",
+      [](const auto& limits, auto& out) {
+        return parse_ollama_embed(R"({"input":"a","later":1})", limits, false, out);
+      },
+      EmbeddingsRequest());
+  check(
+      "rerank",
+      [&](const auto& limits, auto& out) { return parse_rerank(kDocuments, limits, out); },
+      RerankRequest());
+  check(
+      "cohere",
+      [&](const auto& limits, auto& out) { return parse_cohere_rerank(kDocuments, limits, out); },
+      CohereRerankRequest());
+  check(
+      "score",
+      [](const auto& limits, auto& out) {
+        return parse_score(R"({"text_1":"a","text_2":"b","later":1})", limits, out);
+      },
+      ScoreRequest());
+}
+
 TEST(EngramRequest, TextsNeedAScore) {
   EngramRequest r;
   ASSERT_FALSE(parse_engram(

@@ -23,6 +23,7 @@ struct RerankRequest {
   int64_t top = 0;                     ///< how many of the best are returned; 0: all
   bool return_documents = true;
   int64_t document_tokens = 0;  ///< documents are cut to so many tokens; 0: to what fits
+  RequestNotes notes = {};      ///< what the response has to warn of
 };
 /// The same with Cohere's fields.
 struct CohereRerankRequest : RerankRequest {};
@@ -32,6 +33,7 @@ struct ScoreRequest {
   std::string model;
   std::vector<std::string> first;   ///< one, or as many as `second`
   std::vector<std::string> second;  ///< at least one
+  RequestNotes notes = {};          ///< what the response has to warn of
 };
 
 /// Errors: 400, naming the field.

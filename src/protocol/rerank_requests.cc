@@ -152,19 +152,19 @@ constexpr ObjectType<ScoreRequest> kScoreType{kScoreRows};
 std::optional<ApiError> parse_rerank(std::string_view body, const RequestLimits& limits,
                                      RerankRequest& out) {
   out = {};
-  return parse_body(kRerankType, body, limits, out);
+  return parse_body(kRerankType, body, with_notes(limits, out), out);
 }
 
 std::optional<ApiError> parse_cohere_rerank(std::string_view body, const RequestLimits& limits,
                                             CohereRerankRequest& out) {
   out = {};
-  return parse_body(kCohereRerankType, body, limits, out);
+  return parse_body(kCohereRerankType, body, with_notes(limits, out), out);
 }
 
 std::optional<ApiError> parse_score(std::string_view body, const RequestLimits& limits,
                                     ScoreRequest& out) {
   out = {};
-  if (auto error = parse_body(kScoreType, body, limits, out)) return error;
+  if (auto error = parse_body(kScoreType, body, with_notes(limits, out), out)) return error;
   if (out.first.size() == 1 || out.first.size() == out.second.size()) return std::nullopt;
   return bad_field("'text_1' must be one text, or a list of as many as 'text_2' has.", "text_1");
 }

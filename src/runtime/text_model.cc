@@ -117,12 +117,21 @@ Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ConversationM
   return text::encode_chat(*loaded_.tokenizer, chat);
 }
 
+text::ReasoningSplitter::Start TextModel::reasoning_start(std::span<const int32_t> prompt) const {
+  if (!prompt_template_->ok()) return text::ReasoningSplitter::Start::kContent;
+  constexpr size_t kTail = 16;  // more than a tag and white space have
+  const std::vector<int32_t> tail(prompt.end() - std::min(prompt.size(), kTail), prompt.end());
+  return text::reasoning_start((*prompt_template_)->source(),
+                               loaded_.tokenizer->decode(tail, /*special=*/true));
+}
+
 Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& settings,
                                             const Generate& options, const OnToken& on_token) {
   CHIMERE_TRY(engine::Request request, requests_.make(settings));
   request.prompt = sequence.prompt;
   request.adapters = loaded_.adapters->defaults();
   request.stop = options.stop;
+  request.reasoning = reasoning_start(sequence.prompt);
   if (options.logprobs) request.sampling.logprobs = 0;
   // A generation with state of its own between tokens runs to its end in one call.
   request.keep_state = !request.thinking && request.sampling.mirostat != 2;

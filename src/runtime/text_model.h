@@ -30,7 +30,7 @@ class TextModel {
  public:
   /// What one generation asks for beyond the settings.
   struct Generate {
-    std::vector<std::string> stop;  ///< stop strings
+    std::vector<std::string> stop;  ///< stop strings; they act on the answer alone
     bool logprobs = false;          ///< compute sampling::Sampled::logprob
   };
   /// Returns false to end the generation: it may have sampled a few tokens more by then, which are
@@ -76,6 +76,8 @@ class TextModel {
  private:
   TextModel(const Settings& settings, LoadedModel loaded);
   Status start(const LoadObserver& observer);
+  /// How the answer to the prompt begins, for a model whose template has tags of reasoning.
+  text::ReasoningSplitter::Start reasoning_start(std::span<const int32_t> prompt) const;
   Status score(std::span<const int32_t> tokens, std::vector<float>& out) const;
 
   Settings settings_;

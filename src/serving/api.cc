@@ -49,7 +49,7 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
       keys_(keys),
       responder_({options.access, options.log_prompts, options.log}, metrics_, usage_),
       workers_(2, 1024),
-      compilers_(2, 1, 1024),
+      compilers_(2, 1024, 1),
       orchestrator_(options.orchestrator) {
   if (orchestrator_ != nullptr) {
     orchestrations_ = std::make_unique<WorkQueue>(kOrchestrations, kWaitingOrchestrations);

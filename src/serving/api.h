@@ -19,7 +19,6 @@
 #include "serving/active_calls.h"
 #include "serving/api_keys.h"
 #include "serving/call.h"
-#include "serving/compile_queue.h"
 #include "serving/endpoints/endpoint.h"
 #include "serving/history/conversation_store.h"
 #include "serving/http_server.h"
@@ -88,7 +87,7 @@ class Api final : public HttpHandler {
   ActiveCalls active_;
   Responder responder_;
   WorkQueue workers_;
-  CompileQueue compilers_;
+  WorkQueue compilers_;
   protocol::ChatOrchestrator* const orchestrator_;
   std::unique_ptr<WorkQueue> orchestrations_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;

@@ -5,6 +5,16 @@
 #include "serving/http_server.h"
 
 namespace chimere::serving {
+namespace {
+
+/// A text as the value of a header: without line breaks and what is not ASCII.
+std::string header_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c >= ' ' && c < 0x7F ? c : '?';
+  return out;
+}
+
+}  // namespace
 
 const std::string& Call::owner() const {
   static const std::string kAnonymous;
@@ -46,6 +56,9 @@ Headers Responder::extra_headers(const Call& call) const {
   out.emplace_back("X-Request-Id", call.request_id);
   if (call.form == protocol::ApiForm::kAnthropic) out.emplace_back("request-id", call.request_id);
   if (!call.traceparent.empty()) out.emplace_back("traceparent", call.traceparent);
+  for (const protocol::Warning& w : call.warnings) {
+    out.emplace_back("X-Chimere-Warning", header_text(w.message));
+  }
   return out;
 }
 

@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "protocol/api_error.h"
+#include "protocol/warning.h"
 #include "serving/access.h"
 #include "serving/api_keys.h"
 #include "serving/generation_job.h"
@@ -31,6 +33,7 @@ struct Call {
   std::shared_ptr<const ApiKey> key;
   bool counted = false;  ///< among the requests of its key
   std::string ignored;   ///< fields of its body that were ignored, separated by commas
+  std::vector<protocol::Warning> warnings;  ///< of its response
   /// What Route::model asks for; the other is nullptr. They keep the model loaded: whatever uses it
   /// after the response is complete holds a copy.
   std::shared_ptr<const ServedModel> model;

@@ -208,6 +208,10 @@ inline constexpr auto kMetrics = std::to_array<MetricInfo>({
     {.name = "chimere_evictions_total",
      .help = "Requests suspended because the state store was full.",
      .value = [](const From& s) { return number(s.stats.engine.evictions); }},
+    {.name = "chimere_constraint_masks_beside_total",
+     .help = "Token masks of constraints that took too much work for a step and were computed on "
+             "another thread.",
+     .value = [](const From& s) { return number(s.stats.engine.masks_beside); }},
     {.name = "chimere_prefix_cache_requests_total",
      .help = "Requests, by the cache tier of their prompt's prefix.",
      .labels = {"tier"},

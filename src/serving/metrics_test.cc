@@ -19,6 +19,7 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   engine::ServiceStats stats;
   stats.accepted = 41;
   stats.kv_bytes = 5000;
+  stats.engine.masks_beside = 7;
   stats.first_token.add(0.01);
   ModelStatus loaded;
   loaded.about.id = "a";
@@ -49,6 +50,7 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   EXPECT_THAT(text, HasSubstr("\nchimere_model_ready{model=\"b\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("total{model=\"b\"} 41")));
   EXPECT_THAT(text, HasSubstr("\nchimere_requests_accepted_total{model=\"a\"} 41\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_constraint_masks_beside_total{model=\"a\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("\nchimere_memory_bytes{kind=\"kv\",model=\"a\"} 5000\n"));
   EXPECT_THAT(text, HasSubstr("\nchimere_time_to_first_token_seconds_count{model=\"a\"} 1\n"));
   EXPECT_THAT(text,

@@ -64,8 +64,7 @@ std::optional<constraints::ConstraintSpec> format_constraint(const protocol::Out
 }
 
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
-    const ServedModel& model, const protocol::ChatRequest& request,
-    text::ReasoningSplitter::Start start) {
+    const ServedModel& model, const protocol::ChatRequest& request, const ChatPrompt& prompt) {
   using Start = text::ReasoningSplitter::Start;
   using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
@@ -81,8 +80,9 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
                          "' and 'tools' cannot be combined; beside calls, the content can be text "
                          "or JSON.");
     }
-    CHIMERE_TRY(
-        spec, constraints::tool_calls_constraint(calls, tool_calls_spec(request), model.tokenizer));
+    constraints::ToolCallsSpec wanted = tool_calls_spec(request);
+    wanted.opened = !prompt.opened.empty();
+    CHIMERE_TRY(spec, constraints::tool_calls_constraint(calls, wanted, model.tokenizer));
   } else if (harmony && json) {
     // The JSON stands in the final channel.
     constraints::ToolCallsSpec content;
@@ -97,12 +97,12 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
   // gpt-oss's reasoning is a part of the constraint on its messages.
   const bool channels = harmony && (tools || json);
   const bool may_think =
-      start == Start::kThinking ||
-      (start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");
+      prompt.start == Start::kThinking ||
+      (prompt.start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");
   if (may_think && !channels) {
     spec.reasoning = constraints::ReasoningSpec{reasoning_tag(model.tokenizer, "<think>"),
                                                 reasoning_tag(model.tokenizer, "</think>"),
-                                                start == Start::kThinking};
+                                                prompt.start == Start::kThinking};
   }
   return std::optional(std::move(spec));
 }

@@ -8,7 +8,6 @@
 #include "constraints/constraint.h"
 #include "protocol/requests.h"
 #include "serving/served_model.h"
-#include "text/reasoning_splitter.h"
 
 namespace chimere::serving {
 
@@ -16,11 +15,10 @@ namespace chimere::serving {
 std::optional<constraints::ConstraintSpec> format_constraint(const protocol::OutputFormat& format);
 
 /// The constraint that follows from a chat's `tools`, `tool_choice`, `parallel_tool_calls` and
-/// format; absent: any text will do. `start`: how the prompt ends. Errors: kUnsupported (tools
+/// format; absent: any text will do. `prompt`: what the text continues. Errors: kUnsupported (tools
 /// together with a format that is not JSON), those of constraints::tool_calls_constraint().
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
-    const ServedModel& model, const protocol::ChatRequest& request,
-    text::ReasoningSplitter::Start start);
+    const ServedModel& model, const protocol::ChatRequest& request, const ChatPrompt& prompt);
 
 }  // namespace chimere::serving
 

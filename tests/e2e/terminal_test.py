@@ -353,7 +353,7 @@ class Words(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"qwen-absent", done.stderr)
         self.assertIn(b"chimere pull", done.stderr)
-        # Nobody is asked where nobody can answer.
+        # No question where no answer can be typed.
         done = self.run_words("own/Absent:Q4_K_M", "the moth flies")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"`chimere pull own/Absent:Q4_K_M` downloads it", done.stderr)

@@ -54,6 +54,14 @@ class Rerank(unittest.TestCase):
                 refused = server.error("/v1/rerank", {"model": name, "query": "x", "documents": ["x"]}, 400)
                 self.assertEqual(refused["code"], "model_does_not_rank")
             self.assertEqual(server.error("/v1/embeddings", {"model": "ranker", "input": "x"}, 400)["code"], "model_does_not_embed")
+            for path, body in [("/v1/rerank", {"query": "moth", "documents": ["a lamp"]}), ("/v2/rerank", {"query": "moth", "documents": ["a lamp"]}),
+                               ("/v1/score", {"text_1": "moth", "text_2": "lamp"}), ("/v1/embeddings", {"input": "moth"}),
+                               ("/v2/embed", {"texts": ["moth"]}), ("/api/embed", {"input": "moth"}), ("/api/embeddings", {"prompt": "moth"})]:
+                status, headers, _ = server.call("POST", path, body)
+                self.assertEqual((status, headers["X-Chimere-Warning"]), (200, None), path)
+                status, headers, _ = server.call("POST", path, {**body, "unheard_of": 1, "later": 2})
+                self.assertEqual((status, headers["X-Chimere-Warning"]),
+                                 (200, "The fields 'later', 'unheard_of' are unknown here and ignored."), path)
             # Many clients at once get the bits of one.
             texts = ["the moth " * (1 + i % 7) + "a" for i in range(24)]
             alone = [server.post("/v1/embeddings", {"input": text})["data"][0]["embedding"] for text in texts]
@@ -64,6 +72,12 @@ class Rerank(unittest.TestCase):
                                      capture_output=True, check=True)
             self.assertEqual([(r["index"], r["relevance_score"]) for r in json.loads(command.stdout)["results"]],
                              [(r["index"], r["relevance_score"]) for r in result["results"]][:2])
+            server.close()
+            self.assertEqual(server.log().count("ignored=later,unheard_of"), 7)
+            server = Server(CHIMERE, MODEL, "--rerank-model", reranker, "--embedding-model", embedder, "--strict-fields")
+            self.addCleanup(server.close)
+            for path, body in [("/v1/rerank", {"query": "moth", "documents": ["a lamp"]}), ("/v1/embeddings", {"input": "moth"})]:
+                self.assertEqual(server.error(path, {**body, "later": 2}, 400)["code"], "unknown_parameter")
 
 
 if __name__ == "__main__":

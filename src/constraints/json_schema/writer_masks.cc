@@ -47,8 +47,8 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   out.machine = &leaves_->string_body().with_quote();
   out.state = place.a;
   const KeyOptions& options = frames_->key_options(place.frame);
-  // Names that go on behind half an escape cannot be listed; those that a token writes with escapes
-  // of its own are not.
+  // Names that continue after half an escape cannot be listed; those that a token writes with
+  // escapes of its own are not.
   out.uniform = options.uniform && add_special(place.c, options.special, out);
   return out;
 }
@@ -175,7 +175,7 @@ std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
   for (uint32_t i = position.first; i < position.end; ++i) {
     out.exceptions.push_back(rest_of_key(values_.text(options.named[i]), position.depth));
   }
-  out.exceptions.emplace_back("\\");  // names that go on with an escape
+  out.exceptions.emplace_back("\\");  // names that continue with an escape
   return out;
 }
 

@@ -144,6 +144,59 @@ TEST_F(CApi, GeneratesWithACallback) {
   chimere_sequence_free(sequence);
 }
 
+TEST_F(CApi, StopStringsActOnTheAnswer) {
+  const auto run = [](chimere_sequence* sequence, const char* tokens, const std::string& stop) {
+    std::string text;
+    const auto take = [](void* user_data, const chimere_token* token) {
+      static_cast<std::string*>(user_data)->append(token->text, token->text_size);
+      return 0;
+    };
+    Options options = {{"max-tokens", tokens}, {"temp", "1"}, {"seed", "3"}};
+    if (!stop.empty()) options.push_back({"stop", stop.c_str()});
+    EXPECT_EQ(chimere_generate(sequence, options.data(), options.size(), take, &text, nullptr),
+              CHIMERE_OK)
+        << chimere_last_error();
+    return text;
+  };
+  const auto begin = [](const std::string& reasoning) {
+    const std::string prompt =
+        "<|im_start|>user\nWhat is a moth?<|im_end|>\n<|im_start|>assistant\n" + reasoning;
+    std::vector<int32_t> tokens(prompt.size());
+    size_t size = 0;
+    EXPECT_EQ(chimere_tokenize(model, prompt.data(), prompt.size(), CHIMERE_TOKENIZE_SPECIAL,
+                               tokens.data(), tokens.size(), &size),
+              CHIMERE_OK);
+    chimere_sequence* out = nullptr;
+    EXPECT_EQ(chimere_sequence_create(model, tokens.data(), size, &out), CHIMERE_OK);
+    return out;
+  };
+  const auto once = [&](const std::string& reasoning, const std::string& stop) {
+    chimere_sequence* const sequence = begin(reasoning);
+    const std::string text = run(sequence, "24", stop);
+    chimere_sequence_free(sequence);
+    return text;
+  };
+  const std::string open = "<think>\n";
+  const std::string closed = "<think>\n\n</think>\n\n";
+
+  const std::string thought = once(open, "");
+  const std::string reasoning = thought.substr(0, thought.find("</think>"));
+  ASSERT_GE(reasoning.size(), 4U) << thought;
+  EXPECT_EQ(once(open, reasoning.substr(1, 3)).substr(0, reasoning.size()), reasoning);
+  const std::string answer = once(closed, "");
+  ASSERT_GE(answer.size(), 4U);
+  const std::string stop = answer.substr(1, 3);
+  EXPECT_EQ(once(closed, stop), answer.substr(0, answer.find(stop)));
+
+  // In parts: the second one begins in the reasoning.
+  chimere_sequence* const sequence = begin(open);
+  const std::string first = run(sequence, "1", "");
+  const std::string rest = reasoning.substr(std::min(first.size(), reasoning.size()));
+  ASSERT_GE(rest.size(), 3U) << thought;
+  EXPECT_EQ(run(sequence, "23", rest.substr(0, 3)).substr(0, rest.size()), rest);
+  chimere_sequence_free(sequence);
+}
+
 TEST_F(CApi, SavedSequencesContinueWithTheSameTokens) {
   chimere_sequence* whole = start("the moth");
   add(whole, "20");

@@ -38,6 +38,7 @@ void EmbeddingsEndpoint::embeddings(const CallPtr& call, Style style) {
                                                   style == Style::kOllamaOne, request);
   if (!error) error = check_model(*call, request.model);
   if (error) return respond(call, *error);
+  note(*call, request.notes);
   if (request.keep_alive) {
     registry().keep_alive(call->embedder->id, std::chrono::seconds(*request.keep_alive));
   }

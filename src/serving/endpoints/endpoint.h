@@ -12,7 +12,6 @@
 #include "protocol/requests.h"
 #include "protocol/volatile_lines.h"
 #include "serving/call.h"
-#include "serving/compile_queue.h"
 #include "serving/metrics.h"
 #include "serving/model_registry.h"
 #include "serving/router.h"
@@ -28,8 +27,8 @@ struct EndpointContext {
   Responder& responder;
   Metrics& metrics;
   const KeyUsage& usage;
-  WorkQueue& workers;       ///< for work that takes longer than a connection should wait
-  CompileQueue& compilers;  ///< for requests with a constraint, which may take seconds to compile
+  WorkQueue& workers;    ///< for work that takes longer than a connection should wait
+  WorkQueue& compilers;  ///< for requests with a constraint, which may take seconds to compile
   protocol::ChatOrchestrator* orchestrator;  ///< nullptr: all chats are plain
   WorkQueue* orchestrations;                 ///< runs orchestrated chats, which wait for models
   const std::atomic<bool>& draining;
@@ -56,6 +55,8 @@ class Endpoint {
   }
   /// The model that answers a call of a route with ModelKind::kText.
   static const ServedModel& model_of(const Call& call) { return *call.model; }
+  /// Names what a parser ignored or changed in the headers of the response, and in the log.
+  static void note(Call& call, const protocol::RequestNotes& notes);
   /// The error if `name`, the model of the parsed request, is not the model of the call.
   std::optional<protocol::ApiError> check_model(const Call& call, const std::string& name) const;
 

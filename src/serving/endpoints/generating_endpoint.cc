@@ -53,13 +53,6 @@ std::vector<int32_t> control_tokens(const text::Tokenizer& tokenizer,
   return out;
 }
 
-/// A text as the value of a header: without line breaks and what is not ASCII.
-std::string header_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += c >= ' ' && c < 0x7F ? c : '?';
-  return out;
-}
-
 }  // namespace
 
 std::optional<std::string> cache_scope(const std::string& owner, const std::string& key) {
@@ -142,32 +135,26 @@ std::optional<ApiError> GeneratingEndpoint::add_choices(
   return std::nullopt;
 }
 
-void GeneratingEndpoint::note(Call& call, const protocol::GenerationFields& fields,
-                              std::vector<protocol::Warning>& warnings) const {
-  for (const std::string& name : fields.notes.ignored) {
-    call.ignored += (call.ignored.empty() ? "" : ",") + name;
-  }
-  std::ranges::move(protocol::warnings_of(fields.notes), std::back_inserter(warnings));
+void GeneratingEndpoint::warn(Call& call, const protocol::GenerationFields& fields) const {
+  note(call, fields.notes);
   if (!call.orchestrator.empty() || fields.model.empty()) return;
   const std::string& id = model_of(call).id;
   if (fields.model == id || registry().find(fields.model, ModelKind::kText)) return;
-  warnings.push_back({"model", "This server has no model '" + fields.model.substr(0, 200) + "'; '" +
-                                   id + "' answers."});
+  call.warnings.push_back({"model", "This server has no model '" + fields.model.substr(0, 200) +
+                                        "'; '" + id + "' answers."});
 }
 
 void GeneratingEndpoint::generate(const CallPtr& call, const protocol::GenerationFields& fields,
                                   GenerationSpec spec, std::vector<protocol::Warning> warnings,
                                   const MakeWriter& make_writer) {
-  note(*call, fields, warnings);
+  call->warnings = std::move(warnings);
+  warn(*call, fields);
   spec.stream = fields.stream;
   spec.form = call->form;
   for (auto& header : context().responder.extra_headers(*call)) {
     spec.headers.push_back(std::move(header));
   }
-  for (const protocol::Warning& w : warnings) {
-    spec.headers.emplace_back("X-Chimere-Warning", header_text(w.message));
-  }
-  spec.writer = make_writer(warnings);
+  spec.writer = make_writer(call->warnings);
   spec.on_error = call->on_error;
   std::make_shared<GenerationJob>(
       model_of(*call), call->stream, std::move(spec),
@@ -305,11 +292,8 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
       choice.request.reasoning_end.clear();
     }
   }
-  // A constraint on messages in channels begins with the first header, which the prompt has then.
-  if (prepared.prompt.opened.empty()) {
-    error = constrain(*call, output_constraint(model, request, start),
-                      request.tools.empty() ? request.format.field : "tools", spec);
-  }
+  error = constrain(*call, output_constraint(model, request, prepared.prompt),
+                    request.tools.empty() ? request.format.field : "tools", spec);
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
@@ -341,10 +325,9 @@ void GeneratingEndpoint::orchestrate(const CallPtr& call, protocol::ChatRequest 
                                                  "' gives one answer; set 'n' to 1.",
                                              "n", "unsupported_value"));
   }
-  std::vector<protocol::Warning> warnings;
-  note(*call, request, warnings);
+  warn(*call, request);
   const auto job = std::make_shared<OrchestratedChat>(OrchestratedChat::Parts{
-      call->stream, std::move(request), call->owner(), make_writer(warnings), call->form,
+      call->stream, std::move(request), call->owner(), make_writer(call->warnings), call->form,
       context().responder.extra_headers(*call), std::move(on_end)});
   const auto model = std::make_shared<LocalModel>(
       call,

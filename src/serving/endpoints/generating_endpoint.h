@@ -71,9 +71,8 @@ class GeneratingEndpoint : public Endpoint {
   /// chat() of a call that the model answers.
   void answer(const CallPtr& call, protocol::ChatRequest request, const MakeWriter& make_writer,
               OnEnd on_end);
-  /// Adds the warnings of the request, and names what it ignored for the log.
-  void note(Call& call, const protocol::GenerationFields& fields,
-            std::vector<protocol::Warning>& warnings) const;
+  /// Adds what the response has to warn of.
+  void warn(Call& call, const protocol::GenerationFields& fields) const;
   /// Makes the calls in the generations visible.
   void add_tools(const Call& call, const std::vector<protocol::Tool>& tools,
                  GenerationSpec& spec) const;

@@ -58,6 +58,7 @@ void RerankEndpoint::cohere_rerank(const CallPtr& call) {
 
 void RerankEndpoint::rank(const CallPtr& call, const protocol::RerankRequest& request,
                           bool cohere) {
+  note(*call, request.notes);
   const auto kept = std::make_shared<const protocol::RerankRequest>(request);
   std::vector<Pair> pairs;
   for (const std::string& document : kept->documents) pairs.push_back({kept->query, document});
@@ -79,6 +80,7 @@ void RerankEndpoint::score(const CallPtr& call) {
   if (auto error = protocol::parse_score(call->request.body, context().limits, request)) {
     return respond(call, *error);
   }
+  note(*call, request.notes);
   std::vector<Pair> pairs;
   for (size_t i = 0; i < request.second.size(); ++i) {
     pairs.push_back({request.first[request.first.size() == 1 ? 0 : i], request.second[i]});

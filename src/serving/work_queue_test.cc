@@ -1,4 +1,4 @@
-#include "serving/compile_queue.h"
+#include "serving/work_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 namespace chimere::serving {
 namespace {
 
-TEST(CompileQueue, QuickTasksDoNotWaitForSlowOnes) {
+TEST(WorkQueue, QuickTasksDoNotWaitForSlowOnes) {
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
   std::vector<std::promise<void>> begun(3);
   std::vector<std::promise<void>> ended(3);
   std::promise<void> quick;
-  CompileQueue queue(1, 1, 100);
+  WorkQueue queue(1, 100, 1);
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(queue.push([&, i] {
       begun[i].set_value();
@@ -30,12 +30,12 @@ TEST(CompileQueue, QuickTasksDoNotWaitForSlowOnes) {
   for (auto& one : ended) one.get_future().wait();
 }
 
-TEST(CompileQueue, SlowTasksRunOneAfterTheOther) {
+TEST(WorkQueue, SlowTasksRunOneAfterTheOther) {
   constexpr int kTasks = 200;  // more than there may be threads
   int running = 0;             // guarded by the order
   int ended = 0;
   std::promise<void> all;
-  CompileQueue queue(2, 1, 1000);
+  WorkQueue queue(2, 1000, 1);
   for (int i = 0; i < kTasks; ++i) {
     ASSERT_TRUE(queue.push([&] {
       queue.yield();
@@ -47,11 +47,11 @@ TEST(CompileQueue, SlowTasksRunOneAfterTheOther) {
   all.get_future().wait();
 }
 
-TEST(CompileQueue, StopsWithTasksThatWait) {
+TEST(WorkQueue, StopsWithTasksThatWait) {
   std::promise<void> release;
   std::promise<void> begun;
   std::promise<void> waits;
-  CompileQueue queue(1, 1, 2);
+  WorkQueue queue(1, 2, 1);
   ASSERT_TRUE(queue.push([&] {
     queue.yield();
     begun.set_value();
