@@ -136,8 +136,8 @@ struct RegexArena::Impl {
   std::vector<std::pair<uint32_t, Regex>> derived;
   uint32_t pass = 0;
   bool deriving = false;
-  uint64_t work = 0;      ///< steps of derivatives computed so far
-  uint64_t explored = 0;  ///< of these, in explorations
+  uint64_t work = 0;          ///< steps of derivatives computed so far
+  uint64_t explored = 0;      ///< of these, in explorations
   bool total_limited = true;  ///< `explored` has a limit
 
   bool too_large = false;  ///< a constructor gave up; its results are meaningless
