@@ -31,6 +31,7 @@ struct ToolCallsSpec {
   bool parallel = true;
   /// Of kAuto: a JSON Schema for the content of a generation without calls; empty: any text.
   std::string content_schema;
+  std::vector<std::string> excluded = {};  ///< texts that no text beside calls contains: tags
 };
 
 /// The content of a generation with tools: whatever begins like a call is one of a known tool, as

@@ -51,11 +51,12 @@ class EngramMixtureTest : public testing::Test {
   }
   sampling::Sampled sample(const EngramOptions& options, const std::vector<int32_t>& history) {
     sampling::SamplingParams params;
-    params.auxiliary = EngramMixture::create(tables(), options, letters_).value();
+    params.auxiliary = EngramMixture::create(tables(), options, tags_).value();
     params.logprobs = 1;
     return sampling::Sampler(params).sample(logits_, history, history.size()).value();
   }
-  Letters letters_;
+  text::ReasoningTags tags_{.open = {"<think>", Letters::kThink},
+                            .close = {"</think>", Letters::kEndThink}};
   std::vector<float> logits_ = std::vector<float>(28, 0.0F);
   EngramOptions always_{engram::Gating::kKneserNey, false};
 };
@@ -83,7 +84,7 @@ TEST_F(EngramMixtureTest, IsInactiveInsideReasoningByDefault) {
 
 TEST_F(EngramMixtureTest, FollowsATextThroughItsReasoning) {
   sampling::SamplingParams params;
-  params.auxiliary = EngramMixture::create(tables(), always_, letters_).value();
+  params.auxiliary = EngramMixture::create(tables(), always_, tags_).value();
   params.logprobs = 1;
   sampling::Sampler sampler(params);
   std::vector<int32_t> text;
@@ -107,8 +108,8 @@ TEST_F(EngramMixtureTest, DeclaresTheTokensThatItReads) {
     params.top_k = 6;
     sampling::SamplingParams of_all = params;
     const EngramOptions options{gating, false};
-    params.auxiliary = EngramMixture::create(tables(), options, letters_).value();
-    of_all.auxiliary = EngramMixture::create(tables(), options, letters_).value();
+    params.auxiliary = EngramMixture::create(tables(), options, tags_).value();
+    of_all.auxiliary = EngramMixture::create(tables(), options, tags_).value();
     sampling::Sampler sampler(params);
     sampling::Sampler whole(of_all);
     std::vector<int32_t> text;
@@ -137,7 +138,7 @@ TEST_F(EngramMixtureTest, DeclaresTheTokensThatItReads) {
 }
 
 TEST_F(EngramMixtureTest, DraftsTheTablesMostLikelyToken) {
-  const auto auxiliary = EngramMixture::create(tables(), always_, letters_).value();
+  const auto auxiliary = EngramMixture::create(tables(), always_, tags_).value();
   const auto draft = auxiliary->likeliest(std::vector<int32_t>{3, 1});
   EXPECT_EQ(draft.id, 2);
   EXPECT_GT(draft.mass, 0.8F);

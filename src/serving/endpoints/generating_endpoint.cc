@@ -193,7 +193,7 @@ void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol:
     if (!harmony) continue;
     // All but the last channel is reasoning or calls.
     choice.request.reasoning = text::ReasoningSplitter::Start::kThinking;
-    choice.request.reasoning_end = text::kHarmonyAnswer;
+    choice.request.reasoning_tags = {.close = {.text = std::string(text::kHarmonyAnswer)}};
   }
 }
 
@@ -302,7 +302,6 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
   if (!prepared.prompt.opened.empty()) {  // the prompt has the header of the last channel
     for (GenerationSpec::Choice& choice : spec.choices) {
       choice.request.reasoning = text::ReasoningSplitter::Start::kContent;
-      choice.request.reasoning_end.clear();
     }
   }
   // A constraint on messages in channels begins with the first header, which the prompt has then.
