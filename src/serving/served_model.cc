@@ -34,10 +34,10 @@ void append_trusted(std::string_view text, text::RenderedChat& out) {
 void remove_empty_reasoning(const text::ReasoningTags& tags, text::RenderedChat& out) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::string_view rest = out.text;
-  for (const std::string_view tag : {tags.close.text, tags.open.text}) {
+  for (const std::string* tag : {&tags.close.text, &tags.open.text}) {
     rest = rest.substr(0, rest.find_last_not_of(kSpace) + 1);
-    if (!rest.ends_with(tag)) return;
-    rest.remove_suffix(tag.size());
+    if (!rest.ends_with(*tag)) return;
+    rest.remove_suffix(tag->size());
   }
   out.text.resize(rest.size());
   std::erase_if(out.trusted, [&](const text::TextRange& r) { return r.begin >= out.text.size(); });
