@@ -62,6 +62,17 @@ def parts(choice):
     return message.get("reasoning_content") or "", message.get("content") or "", calls, choice["finish_reason"]
 
 
+def scored(server, first, last):
+    """Reasoning, content and tokens of each event of a stream with log-probabilities."""
+    out = []
+    for event in server.stream(CHAT, {**THINK, "logprobs": True}):
+        choice = event["choices"][0]
+        tokens = [t["token"] for t in (choice.get("logprobs") or {}).get("content") or []]
+        tokens = [{first: "<think>", last: "</think>"}.get(t, t) for t in tokens]
+        out.append((choice["delta"].get("reasoning_content"), choice["delta"].get("content"), tokens))
+    return out
+
+
 class ReasoningTags(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -69,6 +80,7 @@ class ReasoningTags(unittest.TestCase):
         cls.home = pathlib.Path(cls.folder.name)
         server = Server(CHIMERE, MODEL)
         cls.wanted = {name: cls.ask(server, request) for name, request in REQUESTS.items()}
+        cls.scored = scored(server, "<think>", "</think>")
         server.close()
 
     @classmethod
@@ -96,6 +108,7 @@ class ReasoningTags(unittest.TestCase):
                     request = {**request, "messages": [*QUESTION, {"role": "assistant", "content": text}]}
                 self.assertEqual(self.ask(server, request), self.wanted[name])
                 self.assertEqual(self.streamed(server, request), self.wanted[name][:2])
+        self.assertEqual(scored(server, first, last), self.scored)
         reasoning, content = self.wanted["text"][:2]
         show = server.post("/api/show", {"model": server.model})
         self.assertIn("thinking", show["capabilities"])
@@ -114,6 +127,7 @@ class ReasoningTags(unittest.TestCase):
             self.assertTrue(reasoning, name)
             self.assertTrue(content or calls, name)
         self.assertEqual(self.wanted["no reasoning"][0], "")
+        self.assertEqual([t for _, _, tokens in self.scored for t in tokens].count("</think>"), 1)
         self.assertIn(json.loads(self.wanted["a schema"][1])["answer"], ("yes", "no"))
         self.assertEqual([name for name, _ in self.wanted["a call"][2]], ["look"])
 
