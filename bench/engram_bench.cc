@@ -23,6 +23,7 @@
 #include "model/vocabulary.h"
 #include "sampling/log_softmax.h"
 #include "sampling/sampler.h"
+#include "text/chat_format.h"
 #include "text/tokenizer.h"
 
 namespace chimere {
@@ -119,7 +120,8 @@ int tokens(const std::string& model, const std::string& path, const std::string&
   engram::Memory memory = engram::Memory::create({*table}, engram::Gating::kLearned).value();
   sampling::SamplingParams params;
   sampling::Sampler plain(params);
-  params.auxiliary = engine::EngramMixture::create({*table}, {}, *tokenizer).value();
+  params.auxiliary =
+      engine::EngramMixture::create({*table}, {}, text::vocabulary_reasoning(*tokenizer)).value();
   sampling::Sampler mixed(params);
   std::vector<double> lookup;
   std::vector<double> sums;

@@ -435,7 +435,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   std::optional<sampling::SamplingParams> sampling;
   if (flags.sample) {
     CHIMERE_TRY(const engine::Request request,
-                runtime::RequestFactory(*loaded.tokenizer).make(line.settings));
+                runtime::RequestFactory(*loaded.tokenizer, {}).make(line.settings));
     sampling = request.sampling;
     sampling->seed = 0;
   }

@@ -127,7 +127,9 @@ class Chat {
       text += fmt::format(", {} tokens of it already read", ready);
     }
     // Of the last turns, what fits into a few rows.
-    show_note(text + ":\n" + recap(conversation.messages(), columns()));
+    show_note(
+        text + ":\n" +
+        recap(conversation.messages(), conversation.format().reasoning.close.text, columns()));
   }
 
  private:

@@ -99,7 +99,8 @@ Result<std::unique_ptr<ChatSession>> ChatSession::open(const CommandLine& line,
 }
 
 Status ChatSession::use(std::unique_ptr<Model> model) {
-  CHIMERE_TRY(request_, runtime::request_from(line_.settings, model->loaded));
+  CHIMERE_TRY(request_, runtime::request_from(line_.settings, model->loaded,
+                                              model->conversation.format().reasoning));
   model_ = std::move(model);
   return {};
 }
@@ -143,14 +144,16 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
   request.prompt = std::move(prompt.tokens);
   request.prefix = prefix_;
   request.keep_prefix = true;
-  CHIMERE_TRY(request.constraint, compile(constraint_, model_->loaded, prompt.start));
+  CHIMERE_TRY(request.constraint,
+              compile(constraint_, model_->loaded, format().reasoning, prompt.start));
+  request.reasoning = prompt.start;
   last_seed_ = request.sampling.seed;
   warn_of_context(model_->loaded, request);
   const auto form =
       constraint_ ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown;
   using Reasoning = GenerationStream::Reasoning;
   const bool verbose = line_.settings.get(settings::kVerbose);
-  GenerationStream stream(line_, prompt.start, form,
+  GenerationStream stream(line_, {prompt.start, format().reasoning}, form,
                           verbose ? Reasoning::kWhole : Reasoning::kFolded);
   CHIMERE_TRY(Generation generation, generate(*model_->engine, std::move(request), line_.settings,
                                               [&](std::string_view piece) { stream.push(piece); }));
@@ -204,7 +207,8 @@ Status ChatSession::set_option(const std::string& name, const std::string& value
   }
   Settings changed = line_.settings;
   CHIMERE_CHECK_OK(changed.set(*setting, value, "/set " + name));
-  CHIMERE_TRY(engine::Request request, runtime::request_from(changed, model_->loaded));
+  CHIMERE_TRY(engine::Request request,
+              runtime::request_from(changed, model_->loaded, format().reasoning));
   if (setting == &settings::kReasoning) model_->conversation.set_reasoning(value);
   request_ = std::move(request);
   line_.settings = std::move(changed);
@@ -216,8 +220,8 @@ void ChatSession::set_verbose(bool verbose) {
 }
 
 Status ChatSession::set_constraint(std::optional<constraints::ConstraintSpec> constraint) {
-  CHIMERE_TRY(const auto compiled,
-              compile(constraint, model_->loaded, text::ReasoningSplitter::Start::kContent));
+  CHIMERE_TRY(const auto compiled, compile(constraint, model_->loaded, format().reasoning,
+                                           text::ReasoningSplitter::Start::kContent));
   constraint_ = std::move(constraint);
   return {};
 }

@@ -94,6 +94,7 @@ class ChatSession {
   Status use(std::unique_ptr<Model> model);
   Status answer(Conversation::Prompt prompt);
   void keep() const;
+  const text::ChatFormat& format() const { return model_->conversation.format(); }
 
   CommandLine line_;
   std::string state_;

@@ -34,8 +34,7 @@ Result<Conversation::Prompt> Conversation::ask(std::string_view text) {
 Result<Conversation::Prompt> Conversation::render() const {
   CHIMERE_TRY(const text::RenderedChat rendered,
               template_.render(messages_, {}, {.reasoning = reasoning_}));
-  return Prompt{text::encode_chat(*tokenizer_, rendered),
-                text::reasoning_start(template_.source(), rendered.text)};
+  return Prompt{text::encode_chat(*tokenizer_, rendered), template_.format().start(rendered.text)};
 }
 
 void Conversation::add_answer(std::string_view text) {

@@ -56,6 +56,7 @@ class Conversation {
   std::optional<std::string> last_question() const;
   int64_t questions() const;
 
+  const text::ChatFormat& format() const { return template_.format(); }
   const std::vector<Message>& messages() const { return messages_; }
   /// Continues from the messages of another conversation.
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "base/terminal.h"
 #include "terminal/cells.h"
@@ -32,9 +33,9 @@ std::string last_words(std::string_view text, int columns) {
 
 }  // namespace
 
-GenerationStream::GenerationStream(const CommandLine& line, text::ReasoningSplitter::Start start,
+GenerationStream::GenerationStream(const CommandLine& line, text::ReasoningSplitter splitter,
                                    Form form, Reasoning reasoning)
-    : splitter_(start),
+    : splitter_(std::move(splitter)),
       show_answer_(!line.json),
       show_reasoning_(!line.json && !line.settings.get(settings::kQuiet)),
       faint_(has_colours(StandardStream::kError)),

@@ -23,7 +23,7 @@ class GenerationStream {
   /// Folded reasoning is a row with its end that is replaced by its duration; it is shown whole
   /// where a terminal cannot erase a row.
   enum class Reasoning { kWhole, kFolded };
-  GenerationStream(const CommandLine& line, text::ReasoningSplitter::Start start,
+  GenerationStream(const CommandLine& line, text::ReasoningSplitter splitter,
                    Form form = Form::kMarkdown, Reasoning reasoning = Reasoning::kWhole);
   GenerationStream(const GenerationStream&) = delete;
   GenerationStream& operator=(const GenerationStream&) = delete;

@@ -66,11 +66,11 @@ Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
 
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    text::ReasoningSplitter::Start start) {
+    const text::ReasoningTags& tags, text::ReasoningSplitter::Start start) {
   using Start = text::ReasoningSplitter::Start;
   if (!spec) return std::shared_ptr<constraints::Constraint>();
   if (start != Start::kContent) {
-    spec->reasoning = runtime::reasoning_spec(*loaded.tokenizer, start == Start::kThinking);
+    spec->reasoning = constraints::reasoning_spec(tags, start == Start::kThinking);
   }
   return runtime::ConstraintFactory(*loaded.tokenizer, loaded.model->n_vocab()).compile(*spec);
 }

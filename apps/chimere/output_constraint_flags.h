@@ -28,11 +28,11 @@ void add_output_constraint(Command& command, OutputConstraintFlags& flags);
 Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
     const OutputConstraintFlags& flags);
 
-/// nullptr without `spec`. `start`: how the generation begins; reasoning is never constrained.
-/// Errors: those of Constraint::compile().
+/// nullptr without `spec`. `tags`: of the reasoning, which is never constrained; `start`: how the
+/// generation begins. Errors: those of Constraint::compile().
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    text::ReasoningSplitter::Start start);
+    const text::ReasoningTags& tags, text::ReasoningSplitter::Start start);
 
 }  // namespace chimere::app
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "terminal/cells.h"
-#include "text/reasoning_splitter.h"
 
 namespace chimere::app {
 namespace {
@@ -11,9 +10,10 @@ namespace {
 constexpr std::string_view kExcerptMore = " ...";
 constexpr std::string_view kExcerptSpace = " \t\n";
 
-std::string_view answer_of(std::string_view text) {
-  const size_t close = text.find(text::kReasoningClose);
-  return close == std::string_view::npos ? text : text.substr(close + text::kReasoningClose.size());
+std::string_view answer_of(std::string_view text, std::string_view reasoning_close) {
+  const size_t close =
+      reasoning_close.empty() ? std::string_view::npos : text.find(reasoning_close);
+  return close == std::string_view::npos ? text : text.substr(close + reasoning_close.size());
 }
 
 /// Removes clusters from the end until the text has at most so many columns.
@@ -52,7 +52,8 @@ std::string excerpt(std::string_view text, size_t rows, size_t indent, size_t co
   }
 }
 
-std::string recap(const std::vector<text::ConversationMessage>& messages, size_t columns) {
+std::string recap(const std::vector<text::ConversationMessage>& messages,
+                  std::string_view reasoning_close, size_t columns) {
   constexpr int kQuestions = 2;
   constexpr size_t kRows = 3;
   constexpr size_t kIndent = 2;
@@ -64,7 +65,7 @@ std::string recap(const std::vector<text::ConversationMessage>& messages, size_t
   for (auto m = first; m != messages.end(); ++m) {
     if (m->role == "system") continue;
     const bool question = m->role == "user";
-    const std::string_view text = question ? m->content : answer_of(m->content);
+    const std::string_view text = question ? m->content : answer_of(m->content, reasoning_close);
     out += out.empty() ? "" : "\n";
     out += (question ? "> " : "  ") + excerpt(text, kRows, kIndent, columns);
   }

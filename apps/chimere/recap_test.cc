@@ -24,9 +24,9 @@ TEST(Recap, TheLastTwoTurnsWithoutReasoning) {
       {.role = "assistant", .content = "2"},
       {.role = "user", .content = "third"},
       {.role = "assistant", .content = "<think>\nhm\n</think>\n\nthree"}};
-  EXPECT_EQ(recap(messages, 80), "> second\n  2\n> third\n  three");
-  EXPECT_EQ(recap({messages[0], messages[1]}, 80), "> first");
-  EXPECT_EQ(recap({}, 80), "");
+  EXPECT_EQ(recap(messages, "</think>", 80), "> second\n  2\n> third\n  three");
+  EXPECT_EQ(recap({messages[0], messages[1]}, "</think>", 80), "> first");
+  EXPECT_EQ(recap({}, "</think>", 80), "");
 }
 
 }  // namespace

@@ -45,8 +45,7 @@ int64_t bytes_of(const runtime::LoadedModel& loaded) {
 
 class TextModel final : public serving::ResidentModel {
  public:
-  explicit TextModel(runtime::LoadedModel loaded)
-      : loaded_(std::move(loaded)), requests_(*loaded_.tokenizer) {}
+  explicit TextModel(runtime::LoadedModel loaded) : loaded_(std::move(loaded)) {}
   ~TextModel() override {
     if (service_ != nullptr) service_->stop();
   }
@@ -69,10 +68,12 @@ class TextModel final : public serving::ResidentModel {
                 engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
     std::error_code unreadable;  // the cache has warned already
     if (notice && std::filesystem::exists(options.cache->disk.folder, unreadable)) tell(*notice);
-    // Reports invalid defaults, such as a missing table, now and not with the first request.
-    CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests_.make(settings));
     memories_ = context.memories->of(*loaded_.tokenizer);
     describe(id, settings, context);
+    requests_.emplace(*loaded_.tokenizer,
+                      runtime::reasoning_tags(served_->prompt_template, *loaded_.tokenizer));
+    // Reports invalid defaults, such as a missing table, now and not with the first request.
+    CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests_->make(settings));
     connect_engram();
     // A model without a template serves completions; a chosen one that is wrong is an error.
     if (!served_->prompt_template.ok() && !settings.get(settings::kChatTemplate).empty()) {
@@ -126,7 +127,7 @@ class TextModel final : public serving::ResidentModel {
       if (memories_ != nullptr) {
         CHIMERE_TRY(tables, memories_->tables(owner, names));
       }
-      auto request = requests_.make(s, tables);
+      auto request = requests_->make(s, tables);
       if (!request.ok() && request.error().code == Error::Code::kNotFound) {
         return io_error("A table that this server was started with (--engram) no longer exists.");
       }
@@ -148,7 +149,7 @@ class TextModel final : public serving::ResidentModel {
   }
 
   runtime::LoadedModel loaded_;
-  runtime::RequestFactory requests_;
+  std::optional<runtime::RequestFactory> requests_;
   std::shared_ptr<runtime::EngramMemories> memories_;
   int64_t prefix_memory_ = 0;
   std::unique_ptr<engine::EngineService> service_;

@@ -121,7 +121,12 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
-  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, loaded));
+  if (!flags.raw) {
+    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings));
+  }
+  const text::ReasoningTags tags = conversation ? conversation->format().reasoning
+                                                : text::vocabulary_reasoning(*loaded.tokenizer);
+  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, loaded, tags));
   request.stop = flags.stop;
   auto start = text::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
@@ -130,7 +135,6 @@ Status run(CommandLine line, const RunFlags& flags) {
     }
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
-    CHIMERE_TRY(conversation, Conversation::start(loaded, line.settings));
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));
       request.prefix = prefix;
@@ -142,13 +146,14 @@ Status run(CommandLine line, const RunFlags& flags) {
     start = asked.start;
     request.reasoning = start;
   }
-  CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, start));
+  CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, tags, start));
   const uint64_t seed = request.sampling.seed;
   warn_of_context(loaded, request);
   // JSON and texts without a template are no Markdown.
   const bool plain = flags.raw || request.constraint != nullptr;
   GenerationStream stream(
-      line, start, plain ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown);
+      line, {start, tags},
+      plain ? GenerationStream::Form::kPlain : GenerationStream::Form::kMarkdown);
   CHIMERE_TRY(const Generation generation,
               generate(*engine, std::move(request), line.settings,
                        [&](std::string_view text) { stream.push(text); }));

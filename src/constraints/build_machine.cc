@@ -138,7 +138,15 @@ struct ContentBuilder {
   }
 };
 
+Delimiter delimiter(const text::ReasoningTags::Tag& tag) {
+  return {.text = tag.text, .token = tag.control ? tag.token : -1};
+}
+
 }  // namespace
+
+ReasoningSpec reasoning_spec(const text::ReasoningTags& tags, bool inside) {
+  return {delimiter(tags.open), delimiter(tags.close), inside};
+}
 
 Result<std::unique_ptr<Machine>> build_machine(const ConstraintSpec& spec, const TokenTrie& trie) {
   CHIMERE_TRY(std::unique_ptr<Machine> content, std::visit(ContentBuilder{trie}, spec.content));

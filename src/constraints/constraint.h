@@ -18,11 +18,12 @@
 #include "constraints/grammar.h"
 #include "constraints/token_trie.h"
 #include "constraints/work.h"
+#include "text/reasoning_tags.h"
 
 namespace chimere::constraints {
 
 /// A text that begins or ends something, or a control token that does. A token of the vocabulary
-/// that has text (user-defined ones like <think>) is recognised by its text.
+/// that has text (user-defined ones) is recognised by its text.
 struct Delimiter {
   std::string text;
   int32_t token = -1;  ///< a control token; -1: none. With a token, `text` is not looked at.
@@ -30,11 +31,14 @@ struct Delimiter {
 
 /// Reasoning before the content. Everything is allowed in it but the end of the generation.
 struct ReasoningSpec {
-  Delimiter open;   ///< <think>
-  Delimiter close;  ///< </think>
+  Delimiter open;
+  Delimiter close;
   /// The prompt ends inside reasoning. Otherwise reasoning may begin with `open`.
   bool inside = false;
 };
+
+/// Reasoning between the tags of a model.
+ReasoningSpec reasoning_spec(const text::ReasoningTags& tags, bool inside);
 
 struct JsonSchemaSpec {
   std::string schema;  ///< JSON text

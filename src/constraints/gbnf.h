@@ -11,7 +11,7 @@
 
 namespace chimere::constraints {
 
-/// The token with a text like <think>; -1: none.
+/// The token with a text like <tag>; -1: none.
 using FindToken = std::function<int32_t(std::string_view)>;
 
 /// Reads rules (`name ::= ...`) of literals, classes of characters, `.`, groups, alternatives, the

@@ -48,7 +48,7 @@ class TokenTrie {
   /// of range.
   std::string_view bytes(int32_t token) const;
   bool is_end_of_generation(int32_t token) const;
-  /// The control token with a text like <think>; -1: none.
+  /// The control token with a text like <tag>; -1: none.
   int32_t control(std::string_view text) const;
   /// Those that end a generation.
   std::span<const int32_t> end_tokens() const { return end_tokens_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -390,8 +391,8 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
 }
 
 /// Tags that stand in no text beside calls: those of calls, without the one that begins them, and
-/// those of reasoning. A model that writes one has lost its way, and clients must not see it.
-std::vector<std::string> markup(const Format& format, const text::Tokenizer& tokenizer,
+/// `others`. A model that writes one has lost its way, and clients must not see it.
+std::vector<std::string> markup(const Format& format, std::span<const std::string> others,
                                 std::string_view begin) {
   std::vector<std::string> out;
   for (std::string& marker : format.markers()) {
@@ -400,9 +401,8 @@ std::vector<std::string> markup(const Format& format, const text::Tokenizer& tok
     const bool of_trigger = begin.find(marker) != std::string_view::npos;
     if ((tag || word) && !of_trigger) out.push_back(std::move(marker));
   }
-  for (const std::string_view tag : {"<think>", "</think>"}) {
-    const bool of_trigger = begin.find(tag) != std::string_view::npos;
-    if (tokenizer.find(tag) >= 0 && !of_trigger) out.emplace_back(tag);
+  for (const std::string& tag : others) {
+    if (begin.find(tag) == std::string_view::npos) out.push_back(tag);
   }
   return out;
 }
@@ -461,7 +461,7 @@ Result<ConstraintSpec> tool_calls_constraint(const text::ToolFormat& format,
   trigger.begin.token = build.control(begin);
   trigger.at_start = at_start;
   trigger.body = build.take(body);
-  triggered.excluded = markup(format, tokenizer, begin);
+  triggered.excluded = markup(format, spec.excluded, begin);
   triggered.text_before = spec.choice == Choice::kAuto;
   triggered.min_calls = spec.choice == Choice::kAuto ? 0 : 1;
   triggered.max_calls = !section && several ? -1 : 1;

@@ -34,6 +34,7 @@ struct ToolCallsSpec {
   /// Of kHarmony: the prompt ends inside a message of the channel `final`, which the content
   /// continues; else after the role of the first message. Without `content_schema`.
   bool opened = false;
+  std::vector<std::string> excluded = {};  ///< texts that no text beside calls contains: tags
 };
 
 /// The content of a generation with tools: whatever begins like a call is one of a known tool, as

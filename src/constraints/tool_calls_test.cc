@@ -226,6 +226,16 @@ TEST(ToolCallsConstraint, TextAndCallsWithAnAutomaticChoice) {
   EXPECT_FALSE(allows(call + "text"));
   EXPECT_FALSE(allows("<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>"));
   EXPECT_FALSE(allows("<tool_call>"));
+  // Tags of the model's reasoning.
+  EXPECT_TRUE(allows("a</think>"));
+  spec.excluded = {"<think>", "</think>"};
+  const auto without_tags = tool_calls_constraint(format, spec, tokenizer);
+  ASSERT_TRUE(without_tags.ok());
+  EXPECT_FALSE(call_allowed(*without_tags, tokenizer, "a</think>"));
+  EXPECT_FALSE(call_allowed(*without_tags, tokenizer, "<think>a"));
+  EXPECT_TRUE(call_allowed(*without_tags, tokenizer, "a</thin"));
+  EXPECT_TRUE(call_allowed(*without_tags, tokenizer, "a" + call));
+  spec.excluded.clear();
   spec.parallel = false;
   const auto single = tool_calls_constraint(format, spec, tokenizer);
   ASSERT_TRUE(single.ok());

@@ -12,17 +12,17 @@ constexpr size_t kTail = 64;
 }  // namespace
 
 EngramMixture::EngramMixture(engram::Memory memory, const EngramOptions& options,
-                             const text::Tokenizer& tokenizer)
+                             const text::ReasoningTags& tags)
     : memory_(std::move(memory)),
       while_thinking_(options.while_thinking),
-      think_(tokenizer.find("<think>")),
-      end_think_(tokenizer.find("</think>")) {}
+      think_(tags.open.token),
+      end_think_(tags.close.token) {}
 
 Result<std::shared_ptr<sampling::AuxiliaryLm>> EngramMixture::create(
-    engram::Memory::Tables tables, const EngramOptions& options, const text::Tokenizer& tokenizer) {
+    engram::Memory::Tables tables, const EngramOptions& options, const text::ReasoningTags& tags) {
   CHIMERE_TRY(engram::Memory memory, engram::Memory::create(std::move(tables), options.gating));
   return std::shared_ptr<sampling::AuxiliaryLm>(
-      new EngramMixture(std::move(memory), options, tokenizer));
+      new EngramMixture(std::move(memory), options, tags));
 }
 
 bool EngramMixture::thinking(std::span<const int32_t> history) {

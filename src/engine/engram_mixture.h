@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "engram/memory.h"
 #include "sampling/auxiliary_lm.h"
-#include "text/tokenizer.h"
+#include "text/reasoning_tags.h"
 
 namespace chimere::engine {
 
@@ -20,14 +20,14 @@ struct EngramOptions {
 };
 
 /// Holds the tables that were open when the request began, even if their files are replaced. Serves
-/// one growing text. Between the tokenizer's <think> and </think> the model's distribution is left
+/// one growing text. Between the tokens of reasoning tags the model's distribution is left
 /// unchanged unless EngramOptions::while_thinking is set.
 class EngramMixture final : public sampling::AuxiliaryLm {
  public:
   /// Errors: kInvalidData (a table's gate is malformed).
   static Result<std::shared_ptr<sampling::AuxiliaryLm>> create(engram::Memory::Tables tables,
                                                                const EngramOptions& options,
-                                                               const text::Tokenizer& tokenizer);
+                                                               const text::ReasoningTags& tags);
 
   Status tokens(std::span<const int32_t> history, std::vector<int32_t>& out) override;
   Status mix(const sampling::AuxiliaryView& view, std::span<const int32_t> history,
@@ -36,7 +36,7 @@ class EngramMixture final : public sampling::AuxiliaryLm {
 
  private:
   EngramMixture(engram::Memory memory, const EngramOptions& options,
-                const text::Tokenizer& tokenizer);
+                const text::ReasoningTags& tags);
   bool thinking(std::span<const int32_t> history);
 
   engram::Memory memory_;

@@ -12,32 +12,8 @@
 namespace chimere::engine {
 namespace {
 
-/// Ids are letters; 26 and 27 open and close reasoning.
-class Letters final : public text::Tokenizer {
- public:
-  static constexpr int32_t kThink = 26;
-  static constexpr int32_t kEndThink = 27;
-
-  std::string token_bytes(int32_t id, bool) const override {
-    return id == kThink ? "<think>" : id == kEndThink ? "</think>" : std::string(1, char('a' + id));
-  }
-  int32_t n_tokens() const override { return 28; }
-  int32_t bos() const override { return -1; }
-  int32_t eos() const override { return -1; }
-  bool add_bos() const override { return false; }
-  bool add_eos() const override { return false; }
-  bool is_control(int32_t) const override { return false; }
-  bool is_end_of_generation(int32_t) const override { return false; }
-  int32_t find(std::string_view token) const override {
-    return token == "<think>" ? kThink : token == "</think>" ? kEndThink : -1;
-  }
-
- protected:
-  std::vector<int32_t> encode_where(std::string_view,
-                                    const text::AddedTokenRanges&) const override {
-    return {};
-  }
-};
+constexpr int32_t kThink = 26;
+constexpr int32_t kEndThink = 27;
 
 class EngramMixtureTest : public testing::Test {
  protected:
@@ -51,11 +27,11 @@ class EngramMixtureTest : public testing::Test {
   }
   sampling::Sampled sample(const EngramOptions& options, const std::vector<int32_t>& history) {
     sampling::SamplingParams params;
-    params.auxiliary = EngramMixture::create(tables(), options, letters_).value();
+    params.auxiliary = EngramMixture::create(tables(), options, tags_).value();
     params.logprobs = 1;
     return sampling::Sampler(params).sample(logits_, history, history.size()).value();
   }
-  Letters letters_;
+  text::ReasoningTags tags_{.open = {"<think>", kThink}, .close = {"</think>", kEndThink}};
   std::vector<float> logits_ = std::vector<float>(28, 0.0F);
   EngramOptions always_{engram::Gating::kKneserNey, false};
 };
@@ -73,8 +49,8 @@ TEST_F(EngramMixtureTest, LeavesUnknownContextsUnchanged) {
 }
 
 TEST_F(EngramMixtureTest, IsInactiveInsideReasoningByDefault) {
-  const std::vector<int32_t> inside = {Letters::kThink, 5, 1};
-  const std::vector<int32_t> after = {Letters::kThink, 5, Letters::kEndThink, 1};
+  const std::vector<int32_t> inside = {kThink, 5, 1};
+  const std::vector<int32_t> after = {kThink, 5, kEndThink, 1};
   EXPECT_EQ(sample(always_, inside).p_max, 1.0F / 28);
   EXPECT_GT(sample(always_, after).p_max, 0.8F);
   const EngramOptions asked{engram::Gating::kKneserNey, true};
@@ -83,17 +59,17 @@ TEST_F(EngramMixtureTest, IsInactiveInsideReasoningByDefault) {
 
 TEST_F(EngramMixtureTest, FollowsATextThroughItsReasoning) {
   sampling::SamplingParams params;
-  params.auxiliary = EngramMixture::create(tables(), always_, letters_).value();
+  params.auxiliary = EngramMixture::create(tables(), always_, tags_).value();
   params.logprobs = 1;
   sampling::Sampler sampler(params);
   std::vector<int32_t> text;
-  for (const int32_t token : {1, Letters::kThink, 1, 5, 1, Letters::kEndThink, 1, 4, 1}) {
+  for (const int32_t token : {1, kThink, 1, 5, 1, kEndThink, 1, 4, 1}) {
     text.push_back(token);
     const float grown = sampler.sample(logits_, text, text.size())->p_max;
     EXPECT_EQ(grown, sample(always_, text).p_max) << "equal to a fresh sampler's result";
   }
   // A different text with the same sampler.
-  EXPECT_EQ(sampler.sample(logits_, std::vector<int32_t>{Letters::kThink, 1}, 2)->p_max, 1.0F / 28);
+  EXPECT_EQ(sampler.sample(logits_, std::vector<int32_t>{kThink, 1}, 2)->p_max, 1.0F / 28);
 }
 
 /// With a growing text and partial logits, as from a GPU.
@@ -107,8 +83,8 @@ TEST_F(EngramMixtureTest, DeclaresTheTokensThatItReads) {
     params.top_k = 6;
     sampling::SamplingParams of_all = params;
     const EngramOptions options{gating, false};
-    params.auxiliary = EngramMixture::create(tables(), options, letters_).value();
-    of_all.auxiliary = EngramMixture::create(tables(), options, letters_).value();
+    params.auxiliary = EngramMixture::create(tables(), options, tags_).value();
+    of_all.auxiliary = EngramMixture::create(tables(), options, tags_).value();
     sampling::Sampler sampler(params);
     sampling::Sampler whole(of_all);
     std::vector<int32_t> text;
@@ -137,7 +113,7 @@ TEST_F(EngramMixtureTest, DeclaresTheTokensThatItReads) {
 }
 
 TEST_F(EngramMixtureTest, DraftsTheTablesMostLikelyToken) {
-  const auto auxiliary = EngramMixture::create(tables(), always_, letters_).value();
+  const auto auxiliary = EngramMixture::create(tables(), always_, tags_).value();
   const auto draft = auxiliary->likeliest(std::vector<int32_t>{3, 1});
   EXPECT_EQ(draft.id, 2);
   EXPECT_GT(draft.mass, 0.8F);

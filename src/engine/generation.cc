@@ -52,7 +52,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      stops_(std::move(request_.stop), request_.reasoning, std::move(request_.reasoning_end)) {
+      stops_(std::move(request_.stop), request_.reasoning, request_.reasoning_tags) {
   if (request_.constraint) {
     constraint_.emplace(request_.constraint->matcher(), tokenizer, vocabulary_);
   }
@@ -133,7 +133,7 @@ void Generation::use_continuation() {
 }
 
 std::string Generation::text_bytes(int32_t token) const {
-  return tokenizer_.token_bytes(token, std::ranges::binary_search(request_.visible_tokens, token));
+  return tokenizer_.token_bytes(token, request_.shows(token));
 }
 
 void Generation::resume_from(state::Checkpoint state, CacheTier tier) {

@@ -13,6 +13,7 @@
 #include "engine/speculation/drafters.h"
 #include "model/chunking.h"
 #include "model/model.h"
+#include "text/builtin_templates.h"
 #include "text/tokenizer.h"
 
 namespace chimere::engine {
@@ -28,10 +29,8 @@ class GenerationFactory {
         drafters_(drafters),
         context_(context),
         vocabulary_(model.n_vocab()),
-        logits_on_gpu_(model.logits_on_gpu()) {
-    const int32_t start = tokenizer.find("<|im_start|>");
-    if (start >= 0) message_starts_.push_back(start);
-  }
+        logits_on_gpu_(model.logits_on_gpu()),
+        message_starts_(text::chatml_starts(tokenizer)) {}
 
   /// `cached`: the prefix cache keeps states of the prompt.
   std::unique_ptr<Generation> make(RequestId id, Request request, bool cached) {

@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGINE_REQUEST_H_
 #define CHIMERE_ENGINE_REQUEST_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "sampling/sampler.h"
 #include "state/sequence_state.h"
 #include "text/reasoning_splitter.h"
+#include "text/reasoning_tags.h"
 
 namespace chimere::engine {
 
@@ -108,11 +110,17 @@ struct Request {
   std::vector<std::string> stop;  ///< stop strings; they act on the answer alone
   /// Whether the text of the generation may begin with reasoning, or the prompt begins it.
   text::ReasoningSplitter::Start reasoning = text::ReasoningSplitter::Start::kContent;
-  /// The text that ends the reasoning.
-  std::string reasoning_end = std::string(text::kReasoningClose);
+  /// What begins and ends the reasoning.
+  text::ReasoningTags reasoning_tags = {};
   std::vector<int32_t> stop_tokens;  ///< in addition to the tokenizer's end-of-generation tokens
-  /// Control tokens whose text is part of the generation's text; sorted. That of others is not.
+  /// Control tokens whose text is part of the generation's text; sorted. That of others is not but
+  /// for the reasoning tags, where `reasoning` says that there may be some.
   std::vector<int32_t> visible_tokens;
+  bool shows(int32_t token) const {
+    const bool tag =
+        reasoning != text::ReasoningSplitter::Start::kContent && reasoning_tags.is_token(token);
+    return tag || std::ranges::binary_search(visible_tokens, token);
+  }
   Speculation speculation = Speculation::off();
   /// Restricts the tokens of the generation; nullptr: all are allowed.
   std::shared_ptr<constraints::Constraint> constraint = nullptr;

@@ -6,21 +6,13 @@
 #include <vector>
 
 #include "model/rank_head.h"
+#include "text/builtin_templates.h"
 
 namespace chimere::engine {
 namespace {
 
 constexpr std::string_view kQuery = "{query}";
 constexpr std::string_view kDocument = "{document}";
-
-/// What Qwen3-Reranker was trained with (its model card).
-constexpr const char* kQwen3Template =
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
-    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
-    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
-    "answer "
-    "the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n"
-    "<think>\n\n</think>\n\n";
 
 std::vector<int32_t> cut(std::vector<int32_t> tokens, int64_t most) {
   if (most > 0) tokens.resize(std::min(tokens.size(), static_cast<size_t>(most)));
@@ -45,7 +37,7 @@ Result<PairFormat> PairFormat::of_file(const gguf::Reader& file, bool encoder) {
     return format;
   }
   if (!encoder) {
-    format.template_ = kQwen3Template;
+    format.template_ = text::reranker_template();
     return format;
   }
   // RoBERTa's pairs, and those of the models that took its byte-level BPE, have two; ModernBERT's

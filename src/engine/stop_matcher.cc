@@ -14,9 +14,9 @@ size_t leading_space(std::string_view text) {
 
 }  // namespace
 
-StopMatcher::StopMatcher(std::vector<std::string> stops, Start start, std::string reasoning_end)
+StopMatcher::StopMatcher(std::vector<std::string> stops, Start start, text::ReasoningTags tags)
     : stops_(std::move(stops)),
-      reasoning_end_(std::move(reasoning_end)),
+      tags_(std::move(tags)),
       state_(start == Start::kContent    ? State::kAnswer
              : start == Start::kMayThink ? State::kUndecided
                                          : State::kReasoning) {
@@ -51,21 +51,22 @@ void StopMatcher::push(std::string_view text, std::string& out) {
 }
 
 void StopMatcher::pass_reasoning(bool ended, std::string& out) {
-  using text::kReasoningOpen;
   if (state_ == State::kUndecided) {
     const std::string_view begin = std::string_view(held_).substr(leading_space(held_));
-    if (begin.starts_with(kReasoningOpen)) {
+    const std::string_view open = tags_.open.text;
+    if (!open.empty() && begin.starts_with(open)) {
       state_ = State::kReasoning;
-    } else if (ended || !kReasoningOpen.starts_with(begin)) {
+    } else if (ended || !open.starts_with(begin)) {
       state_ = State::kAnswer;
     }
   }
   if (state_ == State::kReasoning) {
-    const size_t end = held_.find(reasoning_end_);
+    const std::string& close = tags_.close.text;
+    const size_t end = close.empty() ? std::string::npos : held_.find(close);
     if (end == std::string::npos) {
-      release(held_.size() - (ended ? 0 : overlap(reasoning_end_)), out);
+      release(held_.size() - (ended ? 0 : overlap(close)), out);
     } else {
-      release(end + reasoning_end_.size(), out);
+      release(end + close.size(), out);
       state_ = State::kBetween;
     }
   }
@@ -101,7 +102,7 @@ void StopMatcher::release(size_t n, std::string& out) {
 }
 
 size_t StopMatcher::overlap(std::string_view text) const {
-  for (size_t n = std::min(text.size() - 1, held_.size()); n > 0; --n) {
+  for (size_t n = std::min(std::max<size_t>(text.size(), 1) - 1, held_.size()); n > 0; --n) {
     if (std::string_view(held_).ends_with(text.substr(0, n))) return n;
   }
   return 0;

@@ -21,9 +21,9 @@ class StopMatcher {
  public:
   using Start = text::ReasoningSplitter::Start;
 
-  /// `start`: of the text, as for ReasoningSplitter. `reasoning_end`: what ends the reasoning.
+  /// `start` and `tags`: of the text, as for ReasoningSplitter.
   explicit StopMatcher(std::vector<std::string> stops, Start start = Start::kContent,
-                       std::string reasoning_end = std::string(text::kReasoningClose));
+                       text::ReasoningTags tags = {});
 
   /// The text that follows is reasoning, up to what ends it. For reasoning that does not begin at
   /// the start of the text.
@@ -53,7 +53,7 @@ class StopMatcher {
   size_t overlap(std::string_view text) const;
 
   std::vector<std::string> stops_;
-  std::string reasoning_end_;
+  text::ReasoningTags tags_;
   State state_;
   std::string held_;
   std::string match_;

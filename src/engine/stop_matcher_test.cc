@@ -12,6 +12,8 @@
 namespace chimere::engine {
 namespace {
 
+const text::ReasoningTags kStopTags{.open = {"<think>"}, .close = {"</think>"}};
+
 std::string push(StopMatcher& matcher, std::string_view text) {
   std::string released;
   matcher.push(text, released);
@@ -80,7 +82,7 @@ TEST(StopMatcher, StopStringsActOnTheAnswerAlone) {
     for (size_t n = 1; n <= c.text.size(); ++n) {
       SCOPED_TRACE(std::string(c.text) + ", " + std::to_string(n));
       const auto [released, match] =
-          run(StopMatcher({"stop", "\n\n", "</think>"}, c.start), c.text, n);
+          run(StopMatcher({"stop", "\n\n", "</think>"}, c.start, kStopTags), c.text, n);
       EXPECT_EQ(released, c.released);
       EXPECT_EQ(match, c.match);
     }
@@ -88,7 +90,7 @@ TEST(StopMatcher, StopStringsActOnTheAnswerAlone) {
 }
 
 TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
-  StopMatcher m({"stop"});
+  StopMatcher m({"stop"}, StopMatcher::Start::kContent, kStopTags);
   std::string out;
   m.push("a sto", out);
   m.begin_reasoning();
@@ -97,7 +99,7 @@ TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
   EXPECT_FALSE(m.matched());
   m.push(" stop", out);
   EXPECT_TRUE(m.matched());
-  StopMatcher told({"stop"}, StopMatcher::Start::kThinking);
+  StopMatcher told({"stop"}, StopMatcher::Start::kThinking, kStopTags);
   out.clear();
   told.push("stop</th", out);
   told.end_reasoning(out);
@@ -106,7 +108,7 @@ TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
   EXPECT_EQ(out, "stop</th \n");
   EXPECT_TRUE(told.matched());
 
-  const StopMatcher channels({"x"}, StopMatcher::Start::kThinking, "<final>");
+  const StopMatcher channels({"x"}, StopMatcher::Start::kThinking, {.close = {"<final>"}});
   EXPECT_EQ(run(channels, "x</think>x<final>yxz", 2),
             std::pair(std::string("x</think>x<final>y"), std::string("x")));
 }
@@ -130,15 +132,24 @@ TEST(StopMatcher, AnEarlierTextTellsWhereTheReasoningEnds) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.earlier);
-    StopMatcher m({"stop"}, c.start);
+    StopMatcher m({"stop"}, c.start, kStopTags);
     m.skip(c.earlier);
     EXPECT_EQ(run(m, "stop</think> stop", 1),
               std::pair(std::string(c.released), std::string("stop")));
   }
   // The white space between reasoning and answer.
-  StopMatcher m({"\n"}, Start::kThinking);
+  StopMatcher m({"\n"}, Start::kThinking, kStopTags);
   m.skip("a</think>\n");
   EXPECT_EQ(run(m, "\nb\nc", 2), std::pair(std::string("\nb"), std::string("\n")));
+}
+
+TEST(StopMatcher, WithoutTagsNothingEndsReasoning) {
+  for (size_t n = 1; n <= 12; ++n) {
+    EXPECT_EQ(run(StopMatcher({"stop"}, StopMatcher::Start::kThinking), "a stop</x> stop", n),
+              std::pair(std::string("a stop</x> stop"), std::string()));
+    EXPECT_EQ(run(StopMatcher({"stop"}, StopMatcher::Start::kMayThink), "a stop", n),
+              std::pair(std::string("a "), std::string("stop")));
+  }
 }
 
 TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsSplit) {

@@ -52,12 +52,13 @@ double certainty(const kernels::LogSumExp& sums, int64_t vocabulary) {
   return 0.625 * d.p_max + 0.375 * (1 - d.entropy / most);
 }
 
-std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, int32_t budget) {
+std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer,
+                                              const text::ReasoningTags& tags, int32_t budget) {
+  if (!tags.are_tokens()) return std::nullopt;
   ThinkingParams p;
   p.budget = budget;
-  p.open = tokenizer.find("<think>");
-  p.close = tokenizer.find("</think>");
-  if (p.open < 0 || p.close < 0) return std::nullopt;
+  p.open = tags.open.token;
+  p.close = tags.close.token;
   p.forced_closing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
   p.after_close = tokenizer.encode("\n\n", false);
   p.resume = tokenizer.encode("\nLet me check this once more.\n", false);

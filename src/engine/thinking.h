@@ -16,6 +16,7 @@
 #include "engine/logit_row.h"
 #include "kernels/api.h"
 #include "sampling/sampler.h"
+#include "text/reasoning_tags.h"
 #include "text/tokenizer.h"
 
 namespace chimere::engine {
@@ -29,8 +30,8 @@ struct ThinkingParams {
   double uncertain = 0.6;  ///< certainty below which reasoning that ends early is resumed
 
   // Tokens of the model; thinking_params() fills them in.
-  int32_t open = -1;                    ///< <think>
-  int32_t close = -1;                   ///< </think>
+  int32_t open = -1;                    ///< the tag that opens reasoning
+  int32_t close = -1;                   ///< and the one that closes it
   std::vector<int32_t> forced_closing;  ///< sentence inserted before a forced end
   std::vector<int32_t> after_close;     ///< what the chat template writes after `close`
   std::vector<int32_t> resume;          ///< text that resumes reasoning
@@ -38,9 +39,10 @@ struct ThinkingParams {
   std::vector<int32_t> suppressed;      ///< sorted; tokens that begin another round of doubt
 };
 
-/// The tokens of a model for `budget`; nothing if it has no <think> and </think>. Scans the whole
+/// The tokens of a model for `budget`; nothing if its tags are no tokens. Scans the whole
 /// vocabulary: a few dozen milliseconds for 248k tokens.
-std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, int32_t budget);
+std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer,
+                                              const text::ReasoningTags& tags, int32_t budget);
 
 /// Certainty of a distribution over `vocabulary` tokens, from 0 to 1: 0.625 p_max + 0.375 (1 - H /
 /// ln V).

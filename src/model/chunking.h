@@ -9,7 +9,7 @@
 namespace chimere::model {
 
 /// Sizes of the chunks of a prompt, in order, summing to tokens.size(). A chunk starts at the first
-/// token, at every token of `message_starts` (such as <|im_start|>), and 64 tokens after the
+/// token, at every token of `message_starts` (text::chatml_starts()), and 64 tokens after the
 /// previous start: a pure function of the token ids, so a prompt is chunked the same way alone and
 /// in a batch. Chunking a prompt from any chunk boundary on gives the remaining chunks of the
 /// whole.

@@ -12,7 +12,7 @@ namespace chimere::model {
 
 /// Reads tokenizer.ggml.*. Errors: kInvalidData if tokens or merges are missing, or lists and ids
 /// are inconsistent. Whether the tokenizer's type is supported is checked by
-/// text::Tokenizer::create(). Tokens that are named like control tokens ("<|im_start|>") and
+/// text::Tokenizer::create(). Tokens that are named like control tokens ("<|im_end|>") and
 /// declared as ordinary text become control tokens. `corrected`: gets a sentence about them, if
 /// there are any; nullptr: not wanted.
 Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file,

@@ -1,16 +1,9 @@
 #include "runtime/constraint_factory.h"
 
-#include <string_view>
-
 namespace chimere::runtime {
 namespace {
 
 constexpr size_t kCacheBytes = size_t{256} << 20;
-
-constraints::Delimiter delimiter(const text::Tokenizer& tokenizer, std::string_view text) {
-  const int32_t id = tokenizer.find(text);
-  return {.text = std::string(text), .token = tokenizer.is_control(id) ? id : -1};
-}
 
 }  // namespace
 
@@ -24,15 +17,6 @@ Result<std::shared_ptr<constraints::Constraint>> ConstraintFactory::compile(
     }
   }
   return cache_->get(spec, when_slow);
-}
-
-std::optional<constraints::ReasoningSpec> reasoning_spec(const text::Tokenizer& tokenizer,
-                                                         bool inside) {
-  constexpr std::string_view kOpen = "<think>";
-  constexpr std::string_view kClose = "</think>";
-  if (tokenizer.find(kOpen) < 0 || tokenizer.find(kClose) < 0) return std::nullopt;
-  return constraints::ReasoningSpec{delimiter(tokenizer, kOpen), delimiter(tokenizer, kClose),
-                                    inside};
 }
 
 }  // namespace chimere::runtime

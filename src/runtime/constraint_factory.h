@@ -35,11 +35,6 @@ class ConstraintFactory {
   std::optional<constraints::ConstraintCache> cache_;
 };
 
-/// Reasoning as the model writes it, <think> to </think>, before constrained content; nothing if
-/// the model has no such tokens. `inside`: the prompt has already begun it.
-std::optional<constraints::ReasoningSpec> reasoning_spec(const text::Tokenizer& tokenizer,
-                                                         bool inside);
-
 }  // namespace chimere::runtime
 
 #endif  // CHIMERE_RUNTIME_CONSTRAINT_FACTORY_H_

@@ -24,4 +24,10 @@ Result<text::PromptTemplate> load_prompt_template(
   return text::select_template(tokenizer, settings.get(settings::kChatTemplate), own, warn);
 }
 
+text::ReasoningTags reasoning_tags(const Result<text::PromptTemplate>& prompt_template,
+                                   const text::Tokenizer& tokenizer) {
+  return prompt_template.ok() ? prompt_template->format().reasoning
+                              : text::vocabulary_reasoning(tokenizer);
+}
+
 }  // namespace chimere::runtime

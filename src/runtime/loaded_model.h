@@ -31,6 +31,10 @@ Result<text::PromptTemplate> load_prompt_template(
     const gguf::Reader& file, const text::Tokenizer& tokenizer, const Settings& settings,
     const std::function<void(const std::string&)>& warn);
 
+/// The tags of a model's reasoning: those of its template, or without one those of its vocabulary.
+text::ReasoningTags reasoning_tags(const Result<text::PromptTemplate>& prompt_template,
+                                   const text::Tokenizer& tokenizer);
+
 /// The transfer of the weights to a GPU, including packing.
 struct Upload {
   int64_t bytes = 0;

@@ -6,14 +6,13 @@
 
 #include "model/chunking.h"
 #include "sampling/log_softmax.h"
+#include "text/builtin_templates.h"
 
 namespace chimere::runtime {
 
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
                        int64_t decode_from, int64_t first, const UseLogits& use) {
-  std::vector<int32_t> message_starts;
-  if (const int32_t start = models[0]->tokenizer->find("<|im_start|>"); start >= 0)
-    message_starts.push_back(start);
+  const std::vector<int32_t> message_starts = text::chatml_starts(*models[0]->tokenizer);
   std::vector<std::unique_ptr<state::SequenceState>> sequences;
   for (const LoadedModel* m : models) sequences.push_back(m->model->states().create_sequence());
   std::vector<engine::RequestAdapters> adapters;

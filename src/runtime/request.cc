@@ -93,12 +93,12 @@ Result<std::optional<engine::ThinkingParams>> RequestFactory::thinking(const Set
   if (reasoning.wanted != true) return out;
   {
     const std::scoped_lock lock(mutex_);
-    if (!thinking_) thinking_ = engine::thinking_params(tokenizer_, 0);
+    if (!thinking_) thinking_ = engine::thinking_params(tokenizer_, tags_, 0);
     out = *thinking_;
   }
   if (!out) {
     return unsupported(
-        "This model has no tokens <think> and </think>, so its reasoning cannot be limited; "
+        "This model has no tokens that begin and end its reasoning, so it cannot be limited; "
         "leave --reasoning at auto or none.");
   }
   out->budget = reasoning.budget;
@@ -139,6 +139,7 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   request.speculation = engine::Speculation::named(settings.get(settings::kSpeculate))
                             .value_or(engine::Speculation::off());
   CHIMERE_TRY(request.thinking, thinking(settings));
+  request.reasoning_tags = tags_;
   request.sampling = sampling::params_from(settings);
   sampling::SamplingParams& s = request.sampling;
   CHIMERE_TRY(const auto texts, parse_breakers(settings.get(settings::kDryBreakers)));
@@ -150,14 +151,15 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   if (!all.empty()) {
     const engine::EngramOptions options{gating_of(settings),
                                         settings.get(settings::kEngramThinking)};
-    CHIMERE_TRY(s.auxiliary, engine::EngramMixture::create(std::move(all), options, tokenizer_));
+    CHIMERE_TRY(s.auxiliary, engine::EngramMixture::create(std::move(all), options, tags_));
   }
   return request;
 }
 
-Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded) {
+Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded,
+                                     const text::ReasoningTags& tags) {
   CHIMERE_TRY(const Settings own, with_file_defaults(settings, *loaded.file));
-  CHIMERE_TRY(engine::Request request, RequestFactory(*loaded.tokenizer).make(own));
+  CHIMERE_TRY(engine::Request request, RequestFactory(*loaded.tokenizer, tags).make(own));
   request.adapters = loaded.adapters->defaults();
   return request;
 }

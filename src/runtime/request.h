@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -18,6 +19,7 @@
 #include "engram/memory.h"
 #include "runtime/loaded_model.h"
 #include "sampling/dry.h"
+#include "text/reasoning_tags.h"
 #include "text/tokenizer.h"
 
 namespace chimere::runtime {
@@ -37,8 +39,9 @@ Result<Reasoning> reasoning_from(const Settings& settings);
 /// table, at the first request that uses it. Thread-safe.
 class RequestFactory {
  public:
-  /// The tokenizer must outlive the factory.
-  explicit RequestFactory(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  /// `tags`: of the model's reasoning. The tokenizer must outlive the factory.
+  RequestFactory(const text::Tokenizer& tokenizer, text::ReasoningTags tags)
+      : tokenizer_(tokenizer), tags_(std::move(tags)) {}
 
   /// max_tokens, speculation, thinking and sampling as the settings say, with the tables that they
   /// name followed by `more`. A table whose file was replaced is opened again. Errors:
@@ -61,6 +64,7 @@ class RequestFactory {
   Result<engram::Memory::Tables> tables(const Settings& settings);
 
   const text::Tokenizer& tokenizer_;
+  text::ReasoningTags tags_;
   std::mutex mutex_;
   std::optional<std::optional<engine::ThinkingParams>> thinking_;
   Breakers breakers_;  ///< of the last request with DRY
@@ -68,8 +72,9 @@ class RequestFactory {
 };
 
 /// RequestFactory::make() for a program that makes a single request, with with_file_defaults() and
-/// the model's adapters.
-Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded);
+/// the model's adapters. `tags`: as of RequestFactory.
+Result<engine::Request> request_from(const Settings& settings, const LoadedModel& loaded,
+                                     const text::ReasoningTags& tags);
 
 }  // namespace chimere::runtime
 

@@ -61,7 +61,7 @@ struct Mailbox : std::enable_shared_from_this<Mailbox> {
 }  // namespace
 
 TextModel::TextModel(const Settings& settings, LoadedModel loaded)
-    : settings_(settings), loaded_(std::move(loaded)), requests_(*loaded_.tokenizer) {}
+    : settings_(settings), loaded_(std::move(loaded)) {}
 
 Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader> file,
                                                    const Settings& settings, const Runtime& runtime,
@@ -103,6 +103,7 @@ Status TextModel::start(const LoadObserver& observer) {
   if (!prompt_template_->ok() && !settings_.get(settings::kChatTemplate).empty()) {
     return prompt_template_->error();
   }
+  requests_.emplace(*loaded_.tokenizer, reasoning_tags(*prompt_template_, *loaded_.tokenizer));
   CHIMERE_TRY(service_, engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
   return {};
 }
@@ -121,13 +122,12 @@ text::ReasoningSplitter::Start TextModel::reasoning_start(std::span<const int32_
   if (!prompt_template_->ok()) return text::ReasoningSplitter::Start::kContent;
   constexpr size_t kTail = 16;  // more than a tag and white space have
   const std::vector<int32_t> tail(prompt.end() - std::min(prompt.size(), kTail), prompt.end());
-  return text::reasoning_start((*prompt_template_)->source(),
-                               loaded_.tokenizer->decode(tail, /*special=*/true));
+  return (*prompt_template_)->format().start(loaded_.tokenizer->decode(tail, /*special=*/true));
 }
 
 Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& settings,
                                             const Generate& options, const OnToken& on_token) {
-  CHIMERE_TRY(engine::Request request, requests_.make(settings));
+  CHIMERE_TRY(engine::Request request, requests_->make(settings));
   request.prompt = sequence.prompt;
   request.adapters = loaded_.adapters->defaults();
   request.stop = options.stop;

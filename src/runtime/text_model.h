@@ -82,7 +82,7 @@ class TextModel {
 
   Settings settings_;
   LoadedModel loaded_;
-  RequestFactory requests_;
+  std::optional<RequestFactory> requests_;
   std::optional<Result<text::PromptTemplate>> prompt_template_;
   std::mutex mutex_;
   std::shared_ptr<state::WeightsHash> weights_;  ///< nullptr before its first use

@@ -51,7 +51,7 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
   for (size_t i = 0; i < spec_.choices.size(); ++i) {
     const GenerationSpec::Choice& wanted = spec_.choices[i];
     const auto index = static_cast<int64_t>(i);
-    Choice& choice = choices_.emplace_back(wanted.start);
+    Choice& choice = choices_.emplace_back(wanted);
     if (spec_.tools) {
       choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
       (void)choice.calls->push(spec_.tools->opened);  // a header alone
@@ -132,12 +132,15 @@ protocol::TokenLogprobs GenerationJob::logprobs_of(const sampling::Sampled& toke
   return out;
 }
 
-void GenerationJob::add_logprobs(Choice& choice, const engine::TokenEvent& event) {
+void GenerationJob::add_logprobs(size_t index, const engine::TokenEvent& event) {
+  Choice& choice = choices_[index];
   const sampling::Sampled& token = event.token;
   const bool ends = model_.tokenizer.is_end_of_generation(token.id);
   if (!choice.whole.has_logprobs || (ends && !choice.scores_prompt)) return;
   choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(token, event.from_draft));
-  if (!ends) choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
+  if (ends) return;
+  const bool shown = spec_.choices[index].request.shows(token.id);
+  choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, shown).size();
 }
 
 void GenerationJob::add_prompt(size_t index, std::span<const sampling::Sampled> scored) {
@@ -301,7 +304,7 @@ void GenerationJob::write_pending() {
 void GenerationJob::add_token(size_t index, const engine::TokenEvent& event) {
   Choice& choice = choices_[index];
   ++report_.usage.completion_tokens;
-  add_logprobs(choice, event);
+  add_logprobs(index, event);
   const bool thinking = choice.splitter.thinking();
   text::ReasoningSplitter::Piece piece = choice.splitter.push(event.text);
   // The tag that ends the reasoning is not counted.

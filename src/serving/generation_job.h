@@ -84,7 +84,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    explicit Choice(text::ReasoningSplitter::Start start) : splitter(start) {}
+    explicit Choice(const GenerationSpec::Choice& wanted)
+        : splitter(wanted.start, wanted.request.reasoning_tags) {}
     engine::RequestId id = -1;
     text::ReasoningSplitter splitter;
     std::optional<text::ToolCallParser> calls;
@@ -118,7 +119,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   /// The echoed prompt with its log-probabilities.
   void add_prompt(size_t index, std::span<const sampling::Sampled> scored);
   void on_finish(size_t index, const engine::Outcome& outcome);
-  void add_logprobs(Choice& choice, const engine::TokenEvent& event);
+  void add_logprobs(size_t index, const engine::TokenEvent& event);
   /// Adds text that is certain; streams it.
   void emit(Choice& choice, protocol::Choice part, size_t raw_bytes, std::string finish_reason);
   /// The content and the calls in text that is not reasoning. `last`: the text has ended.

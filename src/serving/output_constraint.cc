@@ -11,15 +11,8 @@ namespace {
 
 constexpr std::string_view kJsonObject = R"({"type":"object"})";
 
-constraints::Delimiter reasoning_tag(const text::Tokenizer& tokenizer, std::string_view tag) {
-  constraints::Delimiter out;
-  out.text = tag;
-  const int32_t token = tokenizer.find(tag);
-  if (token >= 0 && tokenizer.is_control(token)) out.token = token;
-  return out;
-}
-
-constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request) {
+constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
+                                           const text::ReasoningTags& tags) {
   using Kind = protocol::ToolChoice::Kind;
   using Choice = constraints::ToolCallsSpec::Choice;
   constraints::ToolCallsSpec out;
@@ -30,6 +23,9 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request)
   if (request.tool_choice.kind == Kind::kNamed) out.choice = Choice::kNamed;
   out.named = request.tool_choice.name;
   out.parallel = request.parallel_tool_calls;
+  for (const text::ReasoningTags::Tag* tag : {&tags.open, &tags.close}) {
+    if (tag->token >= 0) out.excluded.push_back(tag->text);
+  }
   using FormatKind = protocol::OutputFormat::Kind;
   if (request.format.kind == FormatKind::kJsonObject) out.content_schema = kJsonObject;
   if (request.format.kind == FormatKind::kJsonSchema) out.content_schema = request.format.text;
@@ -69,7 +65,8 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
   using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;
-  const text::ToolFormat& calls = model.prompt_template->tool_format();
+  const text::ChatFormat& format = model.prompt_template->format();
+  const text::ToolFormat& calls = format.calls;
   const bool harmony = calls.style == text::ToolFormat::Style::kHarmony;
   const bool json = request.format.kind == FormatKind::kJsonObject ||
                     request.format.kind == FormatKind::kJsonSchema;
@@ -80,7 +77,7 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
                          "' and 'tools' cannot be combined; beside calls, the content can be text "
                          "or JSON.");
     }
-    constraints::ToolCallsSpec wanted = tool_calls_spec(request);
+    constraints::ToolCallsSpec wanted = tool_calls_spec(request, format.reasoning);
     wanted.opened = !prompt.opened.empty();
     CHIMERE_TRY(spec, constraints::tool_calls_constraint(calls, wanted, model.tokenizer));
   } else if (harmony && json) {
@@ -100,9 +97,8 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
       prompt.start == Start::kThinking ||
       (prompt.start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");
   if (may_think && !channels) {
-    spec.reasoning = constraints::ReasoningSpec{reasoning_tag(model.tokenizer, "<think>"),
-                                                reasoning_tag(model.tokenizer, "</think>"),
-                                                prompt.start == Start::kThinking};
+    spec.reasoning =
+        constraints::reasoning_spec(format.reasoning, prompt.start == Start::kThinking);
   }
   return std::optional(std::move(spec));
 }

@@ -31,13 +31,13 @@ void append_trusted(std::string_view text, text::RenderedChat& out) {
 }
 
 /// Some templates always write an empty reasoning behind the header.
-void remove_empty_reasoning(text::RenderedChat& out) {
+void remove_empty_reasoning(const text::ReasoningTags& tags, text::RenderedChat& out) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::string_view rest = out.text;
-  for (const std::string_view tag : {"</think>", "<think>"}) {
+  for (const std::string* tag : {&tags.close.text, &tags.open.text}) {
     rest = rest.substr(0, rest.find_last_not_of(kSpace) + 1);
-    if (!rest.ends_with(tag)) return;
-    rest.remove_suffix(tag.size());
+    if (!rest.ends_with(*tag)) return;
+    rest.remove_suffix(tag->size());
   }
   out.text.resize(rest.size());
   std::erase_if(out.trusted, [&](const text::TextRange& r) { return r.begin >= out.text.size(); });
@@ -64,13 +64,14 @@ std::string append_continued_channel(const protocol::ChatMessage& message,
 /// The beginning of a message, after the header of the assistant's turn. A template that has opened
 /// the reasoning gets it closed unless the message `ends_in_reasoning`.
 void append_continued(const protocol::ChatMessage& message, bool ends_in_reasoning,
-                      text::ReasoningSplitter::Start start, text::RenderedChat& out) {
+                      const text::ReasoningTags& tags, text::ReasoningSplitter::Start start,
+                      text::RenderedChat& out) {
   using Start = text::ReasoningSplitter::Start;
   const auto trusted = [&](std::string_view text) { append_trusted(text, out); };
   const std::string& reasoning = message.reasoning_content;
   if (start == Start::kMayThink && (!reasoning.empty() || ends_in_reasoning)) {
-    remove_empty_reasoning(out);
-    trusted("<think>\n");
+    remove_empty_reasoning(tags, out);
+    trusted(tags.open.text + "\n");
   }
   if (ends_in_reasoning) {
     out.text += reasoning;
@@ -78,7 +79,7 @@ void append_continued(const protocol::ChatMessage& message, bool ends_in_reasoni
   }
   if (start == Start::kThinking || (start == Start::kMayThink && !reasoning.empty())) {
     out.text += reasoning;
-    trusted("\n</think>\n\n");
+    trusted("\n" + tags.close.text + "\n\n");
   }
   out.text += message.content;
 }
@@ -105,11 +106,9 @@ bool take_continued(const ServedModel& model, ChatInput& input) {
   messages.pop_back();
   if (message.content.empty() && message.reasoning_content.empty()) return false;
   using Start = text::ReasoningSplitter::Start;
-  const bool reasons =
-      model.prompt_template.ok() &&
-      text::reasoning_start(model.prompt_template->source(), "") != Start::kContent;
+  const bool reasons = model.prompt_template.ok() && model.prompt_template->format().reasons;
   if (reasons && message.reasoning_content.empty()) {
-    text::ReasoningSplitter splitter(Start::kMayThink);
+    text::ReasoningSplitter splitter(Start::kMayThink, model.prompt_template->format().reasoning);
     auto piece = splitter.push(message.content);
     input.continues_reasoning = splitter.thinking();
     auto rest = splitter.finish();
@@ -127,14 +126,16 @@ bool take_continued(const ServedModel& model, ChatInput& input) {
 Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input) {
   CHIMERE_TRY(text::RenderedChat rendered, render_chat(model, input));
   using Start = text::ReasoningSplitter::Start;
-  Start start = text::reasoning_start(model.prompt_template->source(), rendered.text);
+  const text::ChatFormat& format = model.prompt_template->format();
+  Start start = format.start(rendered.text);
   if (input.continued) {
-    if (model.prompt_template->tool_format().style == text::ToolFormat::Style::kHarmony) {
+    if (format.calls.style == text::ToolFormat::Style::kHarmony) {
       const std::string opened = append_continued_channel(*input.continued, rendered);
       std::vector<int32_t> tokens = text::encode_chat(model.tokenizer, rendered);
       return ChatPrompt{std::move(rendered.text), std::move(tokens), start, opened};
     }
-    append_continued(*input.continued, input.continues_reasoning, start, rendered);
+    append_continued(*input.continued, input.continues_reasoning, format.reasoning, start,
+                     rendered);
     start = input.continues_reasoning ? Start::kThinking : Start::kContent;
   }
   std::vector<int32_t> tokens = text::encode_chat(model.tokenizer, rendered);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file_stream.h"
+#include "text/chat_format.h"
 
 namespace chimere::text {
 namespace {
@@ -19,6 +20,14 @@ struct BuiltinTemplate {
 constexpr std::string_view kChatMl =
     R"({% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }})"
     R"({% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
+
+/// What Qwen3-Reranker was trained with (its model card), up to an empty reasoning.
+constexpr std::string_view kQwen3Reranker =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+    "answer "
+    "the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n";
 
 /// Without tools and defaults of families: PromptTemplate adds the former, and system messages
 /// where a template has none.
@@ -103,6 +112,13 @@ std::optional<std::string_view> builtin_template(std::string_view name) {
   return found->source;
 }
 
+std::vector<int32_t> chatml_starts(const Tokenizer& tokenizer) {
+  const int32_t start = tokenizer.find("<|im_start|>");
+  return start < 0 ? std::vector<int32_t>() : std::vector<int32_t>{start};
+}
+
+std::string reranker_template() { return std::string(kQwen3Reranker) + empty_reasoning(); }
+
 std::string builtin_template_names() {
   std::string out;
   for (const BuiltinTemplate& b : kBuiltins) {
@@ -159,7 +175,7 @@ Result<PromptTemplate> select_template(const Tokenizer& tokenizer, const std::st
                              : is_empty(*own) ? "The model file's chat template is empty"
                                               : "The model file's chat template is one of Ollama, "
                                                 "in the language of Go";
-    if (tokenizer.find("<|im_start|>") < 0 || tokenizer.find("<|im_end|>") < 0) {
+    if (chatml_starts(tokenizer).empty() || tokenizer.find("<|im_end|>") < 0) {
       return unsupported(what +
                          "; choose one with --chat-template, or give the model plain text "
                          "(`chimere run --raw`, /v1/completions).");

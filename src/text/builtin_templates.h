@@ -2,10 +2,12 @@
 #ifndef CHIMERE_TEXT_BUILTIN_TEMPLATES_H_
 #define CHIMERE_TEXT_BUILTIN_TEMPLATES_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "text/prompt_template.h"
@@ -15,6 +17,13 @@ namespace chimere::text {
 
 /// The source of a template by its name, like "chatml"; nullopt: there is none.
 std::optional<std::string_view> builtin_template(std::string_view name);
+
+/// The token that begins a message of ChatML, if the vocabulary has it. Chunks of prompts begin
+/// there (model::chunk_sizes()), whatever the template: the bits of the logits depend on them.
+std::vector<int32_t> chatml_starts(const Tokenizer& tokenizer);
+
+/// What Qwen3-Reranker reads, with {query} and {document}.
+std::string reranker_template();
 
 /// Their names, separated by commas.
 std::string builtin_template_names();

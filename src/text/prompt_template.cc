@@ -6,19 +6,20 @@
 
 namespace chimere::text {
 
-PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults)
+PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults,
+                               const Tokenizer& tokenizer)
     : source_(std::move(source)),
       template_(std::move(parsed)),
       defaults_(std::move(defaults)),
-      tool_format_(ToolFormat::of(template_, source_, defaults_)),
-      turn_rules_(TurnRules::of(template_, tool_format_, defaults_)) {}
+      format_(ChatFormat::of(template_, source_, defaults_, tokenizer)),
+      turn_rules_(TurnRules::of(template_, format_.calls, defaults_)) {}
 
 Result<PromptTemplate> PromptTemplate::create(const Tokenizer& tokenizer, std::string source) {
   CHIMERE_TRY(ChatTemplate parsed, ChatTemplate::create(source));
   ChatOptions defaults;
   defaults.bos_token = tokenizer.token_bytes(tokenizer.bos(), true);
   defaults.eos_token = tokenizer.token_bytes(tokenizer.eos(), true);
-  return PromptTemplate(std::move(source), std::move(parsed), std::move(defaults));
+  return PromptTemplate(std::move(source), std::move(parsed), std::move(defaults), tokenizer);
 }
 
 Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage> messages,
@@ -41,10 +42,10 @@ Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage>
       chat.extra.set("reasoning_effort", jinja::Value::string(std::string(reasoning), true));
     }
   }
-  if (!tools.empty() && tool_format_.rendering.tools) {
+  if (!tools.empty() && format_.calls.rendering.tools) {
     CHIMERE_TRY(chat.tools, tools_value(tools));
   }
-  CHIMERE_TRY(const jinja::Value values, messages_value(messages, tools, tool_format_));
+  CHIMERE_TRY(const jinja::Value values, messages_value(messages, tools, format_.calls));
   auto out = template_.render(adapt_turns(values, turn_rules_), chat);
   if (out.ok() || !turn_rules_.messages) return out;
   // The probes did not have all that this conversation has: some templates refuse it nevertheless.

@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/chat_format.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
-#include "text/tool_format.h"
 #include "text/tool_messages.h"
 #include "text/turn_rules.h"
 
 namespace chimere::text {
 
-/// The chat template of a model with its format of tool calls, the conversations that it takes, and
-/// the model's BOS and EOS texts. Immutable.
+/// The chat template of a model with the format of its generations, the conversations that it
+/// takes, and the model's BOS and EOS texts. Immutable.
 class PromptTemplate {
  public:
   /// `source`: tokenizer.chat_template of a GGUF. Renders a few conversations to find the format of
-  /// tool calls and what the template shows. Errors: kInvalidData (the template is invalid), with
+  /// generations and what the template shows. Errors: kInvalidData (the template is invalid), with
   /// the line.
   static Result<PromptTemplate> create(const Tokenizer& tokenizer, std::string source);
 
@@ -41,17 +41,19 @@ class PromptTemplate {
   Result<RenderedChat> render(std::span<const ConversationMessage> messages,
                               std::span<const ToolDefinition> tools, const Options& options) const;
 
-  const ToolFormat& tool_format() const { return tool_format_; }
+  const ChatFormat& format() const { return format_; }
+  const ToolFormat& tool_format() const { return format_.calls; }
   const TurnRules& turn_rules() const { return turn_rules_; }
   const std::string& source() const { return source_; }
 
  private:
-  PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults);
+  PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults,
+                 const Tokenizer& tokenizer);
 
   std::string source_;
   ChatTemplate template_;
   ChatOptions defaults_;
-  ToolFormat tool_format_;
+  ChatFormat format_;
   TurnRules turn_rules_;
 };
 

@@ -5,28 +5,27 @@
 #include <string>
 #include <string_view>
 
+#include "text/reasoning_tags.h"
+
 namespace chimere::text {
 
-/// The tags around reasoning.
-inline constexpr std::string_view kReasoningOpen = "<think>";
-inline constexpr std::string_view kReasoningClose = "</think>";
-
-/// Reasoning stands between <think> and </think> at the beginning of a generation; many templates
-/// write the opening tag into the prompt. White space around the reasoning and before the answer is
-/// dropped. The result does not depend on how the text is split.
+/// Reasoning stands between its tags at the beginning of a generation; many templates write the
+/// opening tag into the prompt. White space around the reasoning and before the answer is dropped,
+/// and so are the texts around the answer. The result does not depend on how the text is split.
+/// Tags that are control tokens must be in the text: see engine::Request::shows().
 class ReasoningSplitter {
  public:
   enum class Start {
     kContent,   ///< no reasoning: everything is content, including tags
-    kMayThink,  ///< the generation may begin with <think>
-    kThinking,  ///< the prompt ends after <think>
+    kMayThink,  ///< the generation may begin with the opening tag
+    kThinking,  ///< the prompt ends after the opening tag
   };
   struct Piece {
     std::string reasoning;
     std::string content;
   };
 
-  explicit ReasoningSplitter(Start start);
+  ReasoningSplitter(Start start, ReasoningTags tags);
 
   /// Adds text; returns the parts whose kind is certain.
   Piece push(std::string_view text);
@@ -35,17 +34,20 @@ class ReasoningSplitter {
   bool thinking() const { return state_ == State::kThinking; }
 
  private:
-  enum class State { kUndecided, kThinking, kBetween, kContent };
+  enum class State { kUndecided, kThinking, kBetween, kAnswer, kContent };
+  Piece advance(bool ended);
   void decide(bool ended);
   void take_reasoning(bool ended, Piece& out);
+  void begin_answer(bool ended);
+  /// Between the texts around the answer.
+  void take_answer(bool ended, Piece& out);
 
+  ReasoningTags tags_;
   State state_;
   bool any_reasoning_ = false;  ///< released some: white space before more belongs to it
+  bool any_answer_ = false;     ///< the same
   std::string held_;
 };
-
-/// The initial state for a rendered prompt; `source`: the source of the chat template.
-ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_view prompt);
 
 }  // namespace chimere::text
 

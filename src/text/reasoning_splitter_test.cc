@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace chimere::text {
 namespace {
 
 using Start = ReasoningSplitter::Start;
 
+const ReasoningTags kSplitTags{.open = {"<think>"}, .close = {"</think>"}};
+
 /// Reasoning and content of a text that arrives in pieces of `size` bytes.
-std::pair<std::string, std::string> split(Start start, const std::string& text, size_t size) {
-  ReasoningSplitter splitter(start);
+std::pair<std::string, std::string> split(Start start, const std::string& text, size_t size,
+                                          const ReasoningTags& tags) {
+  ReasoningSplitter splitter(start, tags);
   std::pair<std::string, std::string> out;
   const auto add = [&](const ReasoningSplitter::Piece& piece) {
     out.first += piece.reasoning;
@@ -29,6 +33,26 @@ struct Case {
   std::string content;
 };
 
+/// The text with other tags.
+std::string with_tags(std::string text, const ReasoningTags& tags) {
+  for (const auto& [from, to] :
+       {std::pair(&kSplitTags.close, &tags.close), std::pair(&kSplitTags.open, &tags.open)}) {
+    for (size_t at = 0; (at = text.find(from->text, at)) != std::string::npos;) {
+      text.replace(at, from->text.size(), to->text);
+      at += to->text.size();
+    }
+  }
+  return text;
+}
+
+void check_split(const Case& c, const ReasoningTags& tags) {
+  for (size_t size = 1; size <= c.text.size(); ++size) {
+    const auto [reasoning, content] = split(c.start, c.text, size, tags);
+    EXPECT_EQ(reasoning, c.reasoning) << c.text << " in pieces of " << size;
+    EXPECT_EQ(content, c.content) << c.text << " in pieces of " << size;
+  }
+}
+
 TEST(ReasoningSplitter, TheResultDoesNotDependOnThePieces) {
   const Case cases[] = {
       {Start::kThinking, "\nI think.\n\nA lot.\n</think>\n\nSo it is.", "I think.\n\nA lot.",
@@ -43,28 +67,57 @@ TEST(ReasoningSplitter, TheResultDoesNotDependOnThePieces) {
       {Start::kMayThink, "plain <think>text</think>", "", "plain <think>text</think>"},
       {Start::kContent, "<think>x</think>", "", "<think>x</think>"},
   };
-  for (const Case& c : cases) {
-    for (size_t size = 1; size <= c.text.size(); ++size) {
-      const auto [reasoning, content] = split(c.start, c.text, size);
-      EXPECT_EQ(reasoning, c.reasoning) << c.text << " in pieces of " << size;
-      EXPECT_EQ(content, c.content) << c.text << " in pieces of " << size;
+  const ReasoningTags all[] = {
+      kSplitTags,
+      {.open = {"[THINK]"}, .close = {"[/THINK]"}},
+      {.open = {"<seed:think>"}, .close = {"</seed:think>"}},
+      {.open = {"<|START_THINKING|>"}, .close = {"<|END_THINKING|>"}},
+      {.open = {"<think>"},
+       .close = {"</think>"},
+       .answer_open = "<response>",
+       .answer_close = "</response>"},
+  };
+  for (const ReasoningTags& tags : all) {
+    for (const Case& c : cases) {
+      check_split({c.start, with_tags(c.text, tags), with_tags(c.reasoning, tags),
+                   with_tags(c.content, tags)},
+                  tags);
     }
   }
 }
 
+TEST(ReasoningSplitter, DropsTheTextsAroundTheAnswer) {
+  const ReasoningTags tags{.open = {"<think>"},
+                           .close = {"</think>"},
+                           .answer_open = "<response>",
+                           .answer_close = "</response>"};
+  const Case cases[] = {
+      {Start::kMayThink, "<think>hm</think><response>yes</response>", "hm", "yes"},
+      {Start::kMayThink, "<think>hm</think>\n<response>\n\nyes </resp", "hm", "yes </resp"},
+      {Start::kMayThink, "<think>hm</think> <resp yes</response>", "hm", "<resp yes</response>"},
+      {Start::kMayThink, "<think>hm</think> <resp", "hm", "<resp"},
+      {Start::kMayThink, "<think>hm</think>\n", "hm", ""},
+      {Start::kMayThink, "\n<response>a</response> b</response>", "", "a b</response>"},
+      {Start::kMayThink, "<response> </response>", "", ""},
+      {Start::kMayThink, "yes</response>", "", "yes</response>"},
+      {Start::kThinking, "hm <response></think><response>yes", "hm <response>", "yes"},
+      {Start::kContent, "<response>yes</response>", "", "<response>yes</response>"},
+  };
+  for (const Case& c : cases) check_split(c, tags);
+}
+
+TEST(ReasoningSplitter, WithoutTagsEverythingIsContent) {
+  check_split({Start::kMayThink, " <think>x</think>", "", " <think>x</think>"}, {});
+  check_split({Start::kThinking, "x</think>", "", "x</think>"}, {});
+}
+
 TEST(ReasoningSplitter, ReleasesReasoningBeforeItEnds) {
-  ReasoningSplitter splitter(Start::kThinking);
+  ReasoningSplitter splitter(Start::kThinking, kSplitTags);
   EXPECT_EQ(splitter.push("one ").reasoning, "one");
   EXPECT_EQ(splitter.push("two").reasoning, " two");
   EXPECT_TRUE(splitter.thinking());
   EXPECT_EQ(splitter.push("</think>").reasoning, "");
   EXPECT_FALSE(splitter.thinking());
-}
-
-TEST(ReasoningSplitter, DetectsHowAGenerationStarts) {
-  EXPECT_EQ(reasoning_start("{{ messages }}", "<think>\n"), Start::kContent);
-  EXPECT_EQ(reasoning_start("a <think> b </think>", "assistant\n<think>\n"), Start::kThinking);
-  EXPECT_EQ(reasoning_start("a <think> b </think>", "<think>\n\n</think>\n\n"), Start::kMayThink);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
   virtual ~Tokenizer() = default;
 
-  /// Encodes raw text like Hugging Face's tokenizers and llama.cpp: user-defined tokens (<think>,
+  /// Encodes raw text like Hugging Face's tokenizers and llama.cpp: user-defined tokens (tags,
   /// runs of spaces) are parsed everywhere, control tokens only with `parse_special`. Takes
   /// O(n log n) time; at most 2 GiB. The text need not be valid UTF-8.
   std::vector<int32_t> encode(std::string_view text, bool parse_special) const;

@@ -96,8 +96,9 @@ struct CallPlace {
 
 class Prober {
  public:
-  Prober(const ChatTemplate& chat_template, const ChatOptions& options)
-      : template_(chat_template), options_(options) {
+  Prober(const ChatTemplate& chat_template, const ChatOptions& options,
+         std::string_view reasoning_close)
+      : template_(chat_template), options_(options), reasoning_close_(reasoning_close) {
     constexpr int64_t kMostSteps = 1'000'000;
     options_.limits.steps = std::min(options_.limits.steps, kMostSteps);
   }
@@ -325,8 +326,9 @@ class Prober {
           both->substr(at + kProbeText.size(), name - at - kProbeText.size());
       open = std::string(common_end(open, between));
     }
-    if (const size_t thought = open.rfind("</think>"); thought != std::string::npos) {
-      open.erase(0, thought + std::string_view("</think>").size());
+    if (const size_t close = open.rfind(reasoning_close_);
+        !reasoning_close_.empty() && close != std::string::npos) {
+      open.erase(0, close + reasoning_close_.size());
     }
     open = std::string(left_stripped(open));
     const size_t name_end = place->name + kProbeA.name.size();
@@ -501,6 +503,7 @@ class Prober {
 
   const ChatTemplate& template_;
   ChatOptions options_;
+  std::string_view reasoning_close_;
   ToolFormat::Rendering rendering_;
   bool numbered_ = false;
 };
@@ -541,13 +544,14 @@ WriteJson arguments_object(const std::string& text) {
 }  // namespace
 
 ToolFormat ToolFormat::of(const ChatTemplate& chat_template, std::string_view source,
-                          const ChatOptions& options) {
+                          const ChatOptions& options, std::string_view reasoning_close) {
   Rendering rendering;
+  Prober prober(chat_template, options, reasoning_close);
   ToolFormat written = written_tool_format(source);
   if (written.style != Style::kHarmony) {
-    if (auto found = Prober(chat_template, options).format(rendering)) return *std::move(found);
+    if (auto found = prober.format(rendering)) return *std::move(found);
   } else {
-    (void)Prober(chat_template, options).format(rendering);
+    (void)prober.format(rendering);
   }
   written.rendering = rendering;
   return written;

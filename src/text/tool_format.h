@@ -92,9 +92,10 @@ struct ToolFormat {
 
   /// The format of a template, from renderings of conversations with calls, or the written format
   /// that the template's own words point to; the one of Hermes where nothing does. `source`: the
-  /// template's text. Never fails: a template that refuses all of it has a written format.
+  /// template's text. `reasoning_close`: what ends the reasoning that a template may write before
+  /// calls; empty: none. Never fails: a template that refuses all of it has a written format.
   static ToolFormat of(const ChatTemplate& chat_template, std::string_view source,
-                       const ChatOptions& options);
+                       const ChatOptions& options, std::string_view reasoning_close);
 
   /// The texts of the format without white space at their ends, in which control tokens may occur:
   /// the parser must see their text. `<tool_call>`, `[TOOL_CALLS]`, ...

@@ -86,7 +86,7 @@ ChatOptions probe_options() {
 ToolFormat format_of(const std::string& source) {
   const auto parsed = ChatTemplate::create(source);
   EXPECT_TRUE(parsed.ok()) << parsed.error().message;
-  return ToolFormat::of(*parsed, source, probe_options());
+  return ToolFormat::of(*parsed, source, probe_options(), "</think>");
 }
 
 TEST(ToolFormat, FollowsFromRenderings) {
@@ -195,7 +195,7 @@ TEST(ToolFormat, RenderedCallsReadBack) {
     SCOPED_TRACE(name);
     const auto parsed = ChatTemplate::create(source);
     ASSERT_TRUE(parsed.ok());
-    const ToolFormat format = ToolFormat::of(*parsed, source, probe_options());
+    const ToolFormat format = ToolFormat::of(*parsed, source, probe_options(), "</think>");
     std::vector<ToolCall> wanted = calls;
     if (!format.parallel) wanted.resize(1);
     const std::vector<ConversationMessage> messages = {{.role = "user", .content = "Q"},

@@ -45,7 +45,7 @@ Rendered render_conversation(std::string_view source,
                              const std::vector<ToolDefinition>& tools = {}) {
   auto parsed = ChatTemplate::create(source);
   EXPECT_TRUE(parsed.ok()) << parsed.error().message;
-  Rendered out{ToolFormat::of(*parsed, source, {}), {}};
+  Rendered out{ToolFormat::of(*parsed, source, {}, "</think>"), {}};
   ChatOptions options;
   if (!tools.empty() && out.format.rendering.tools) options.tools = tools_value(tools).value();
   const auto values = messages_value(messages, tools, out.format);

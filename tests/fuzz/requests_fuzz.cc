@@ -160,8 +160,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Reasoning and answer must not depend on how the text is split.
   for (const auto start : {chimere::text::ReasoningSplitter::Start::kThinking,
                            chimere::text::ReasoningSplitter::Start::kMayThink}) {
-    chimere::text::ReasoningSplitter whole(start);
-    chimere::text::ReasoningSplitter pieces(start);
+    const chimere::text::ReasoningTags tags{
+        .open = {"<think>"}, .close = {"</think>"}, .answer_open = "<r>", .answer_close = "</r>"};
+    chimere::text::ReasoningSplitter whole(start, tags);
+    chimere::text::ReasoningSplitter pieces(start, tags);
     chimere::text::ReasoningSplitter::Piece a = whole.push(body);
     const auto rest = whole.finish();
     std::string reasoning;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the repository itself: file sizes and their sum, no machine paths, lines of documents that wrap at 100 columns,
-documented commands that exist, and architectures that are documented.
+documented commands that exist, architectures that are documented, and texts of chat formats that one source file knows.
 
   repository_test.py ROOT [PROGRAM]
 
@@ -18,6 +18,12 @@ MAX_COLUMNS = 100
 WRAPPED = re.compile(r"(README|CONTRIBUTING)\.md|docs/.*\.md")
 # Folders of a single machine.
 MACHINE_PATH = re.compile(rb"(?<![\w.$}])/(?:" + b"|".join([b"work", b"root", rb"home/\w+"]) + rb")/\w")
+# What only one source file below src, apps and include may know: tags of reasoning, and the beginning of ChatML's messages.
+CHAT_FORMAT, TEMPLATES = "src/text/chat_format.cc", "src/text/builtin_templates.cc"
+KNOWN_ONCE = {**dict.fromkeys(("<think>", "</think>", "[THINK]", "[/THINK]", "<seed:think>", "</seed:think>", "<|START_THINKING|>",
+                               "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<response>", "</response>"), CHAT_FORMAT),
+              "<|im_start|>": TEMPLATES}
+SOURCES = re.compile(r"(?!.*_test\.)(?!.*/testdata/)(src|apps|include)/.*\.(h|cc|cu|def)")
 TEXT = {".h", ".cc", ".cu", ".md", ".txt", ".cmake", ".py", ".mjs", ".js", ".json", ".sh", ".yml", ".yaml", ""}
 
 
@@ -59,6 +65,10 @@ def self_test():
         assert found == faults, (text, found)
     assert undocumented('row("a", a) row("a-b", f)', "`a-b`") == ["a"]
     assert undocumented("", "`a`")
+    for name, words in [("src/engine/a.cc", ["<think>", "<|im_start|>"]), ("apps/a/b.h", ["<think>", "<|im_start|>"]),
+                        (CHAT_FORMAT, ["<|im_start|>"]), (TEMPLATES, ["<think>"]), ("src/text/a_test.cc", []),
+                        ("src/text/testdata/a.cc", []), ("docs/a.md", [])]:
+        assert known_elsewhere(name, 'f("<think>", "<|im_start|>")') == words, name
 
 
 def shell_lines(text):
@@ -66,6 +76,11 @@ def shell_lines(text):
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M):
         for line in block.replace("\\\n", " ").splitlines():
             yield line.strip().removeprefix("$ ")
+
+
+def known_elsewhere(name, text):
+    """The words of KNOWN_ONCE in a source file that must not have them."""
+    return [word for word, home in KNOWN_ONCE.items() if name != home and word in text] if SOURCES.fullmatch(name) else []
 
 
 def undocumented(registry, text):
@@ -115,6 +130,10 @@ def main():
     registry = (root / "src/model/arch/registry.h").read_text()
     for document in ("README.md", "docs/models-supported.md"):
         found += [f"{document}: lacks the architecture `{name}`" for name in undocumented(registry, (root / document).read_text())]
+    sources = {name: path.read_text() for path in files if SOURCES.fullmatch(name := path.relative_to(root).as_posix())}
+    for name, text in sources.items():
+        found += [f"{name}: knows {word}, which only {KNOWN_ONCE[word]} may" for word in known_elsewhere(name, text)]
+    found += [f"{home}: does not have {word}" for word, home in KNOWN_ONCE.items() if word not in sources[home]]
     for line in found:
         print(line)
     print(f"repository: {len(files)} files of {total / 2**20:.1f} MiB, {checked} make targets and {commands} commands in the documents, "

@@ -180,7 +180,7 @@ void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol:
     if (!harmony) continue;
     // All but the last channel is reasoning or calls.
     choice.request.reasoning = text::ReasoningSplitter::Start::kThinking;
-    choice.request.reasoning_end = text::kHarmonyAnswer;
+    choice.request.reasoning_tags = {.close = {.text = std::string(text::kHarmonyAnswer)}};
   }
 }
 
@@ -289,7 +289,6 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
   if (!prepared.prompt.opened.empty()) {  // the prompt has the header of the last channel
     for (GenerationSpec::Choice& choice : spec.choices) {
       choice.request.reasoning = text::ReasoningSplitter::Start::kContent;
-      choice.request.reasoning_end.clear();
     }
   }
   error = constrain(*call, output_constraint(model, request, prepared.prompt),

@@ -103,9 +103,7 @@ protocol::OllamaModel OllamaEndpoint::describe(const ModelStatus& model) {
   if (text->prompt_template.ok()) {
     out.chat_template = text->prompt_template->source();
     out.capabilities.emplace_back("tools");
-    if (out.chat_template.find("<think>") != std::string::npos) {
-      out.capabilities.emplace_back("thinking");
-    }
+    if (text->prompt_template->format().reasons) out.capabilities.emplace_back("thinking");
   }
   return out;
 }
