@@ -150,6 +150,8 @@ typedef struct chimere_token {
   float logprob;    /* with the option "logprobs" = "1", else 0 */
   const char* text; /* whole characters that are now certain; may lag behind the token */
   size_t text_size;
+  const char* reasoning; /* with the option "split" = "1", else empty: `text` is the answer's */
+  size_t reasoning_size;
 } chimere_token;
 /* Called for each token. A value other than 0 ends the generation; a few tokens that were sampled
  * by then may still follow. A last call with the id -1 carries text that was held back, if there is
@@ -174,8 +176,12 @@ typedef struct chimere_generation {
 } chimere_generation;
 
 /* Adds tokens to the sequence until it ends. Options: settings of sampling ("max-tokens", "temp",
- * "seed", ...), "stop" (a stop string; may be repeated) and "logprobs" ("1"). Stop strings act on
- * the answer, not inside reasoning. The callback may be NULL, and so may `result`.
+ * "seed", ...), "stop" (a stop string; may be repeated), "logprobs" ("1"), "split" ("1": the text
+ * is divided into answer and reasoning, without the tags and the white space between them), and one
+ * that the answer follows: "json-schema" (a JSON Schema), "grammar" (GBNF, as in llama.cpp),
+ * "regex" (an expression that matches the whole answer) or "choice" (one of these texts; may be
+ * repeated). Stop strings and these act on the answer, not on reasoning. The callback may be NULL,
+ * and so may `result`.
  *
  * A sequence can be generated in parts: with the same options and seed the tokens are those of one
  * long generation, bit for bit, also when it was saved and restored in between. This excludes

@@ -74,10 +74,10 @@ Tokens generate(TextModel& model, Sequence& sequence, uint32_t seed, int tokens)
   Tokens run;
   const auto outcome =
       model.generate(sequence, sampling(seed, tokens), {.stop = {}, .logprobs = true},
-                     [&](int32_t token, float logprob, std::string_view) {
-                       if (token >= 0) {
-                         run.tokens.push_back(token);
-                         run.logprobs.push_back(logprob);
+                     [&](const TextModel::Piece& piece) {
+                       if (piece.token >= 0) {
+                         run.tokens.push_back(piece.token);
+                         run.logprobs.push_back(piece.logprob);
                        }
                        return true;
                      });

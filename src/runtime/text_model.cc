@@ -58,6 +58,17 @@ struct Mailbox : std::enable_shared_from_this<Mailbox> {
   }
 };
 
+/// The text of tokens that a request has generated before, as far as its characters are whole.
+std::string text_of(const engine::Request& request, const text::Tokenizer& tokenizer,
+                    std::span<const int32_t> generated) {
+  text::StreamDecoder decoder;
+  std::string out;
+  for (const int32_t token : generated) {
+    out += decoder.push(tokenizer.token_bytes(token, request.shows(token)));
+  }
+  return out;
+}
+
 }  // namespace
 
 TextModel::TextModel(const Settings& settings, LoadedModel loaded)
@@ -104,6 +115,7 @@ Status TextModel::start(const LoadObserver& observer) {
     return prompt_template_->error();
   }
   requests_.emplace(*loaded_.tokenizer, reasoning_tags(*prompt_template_, *loaded_.tokenizer));
+  constraints_.emplace(*loaded_.tokenizer, loaded_.model->n_vocab());
   CHIMERE_TRY(service_, engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
   return {};
 }
@@ -132,6 +144,21 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
   request.adapters = loaded_.adapters->defaults();
   request.stop = options.stop;
   request.reasoning = reasoning_start(sequence.prompt);
+  if (options.constraint) {
+    using Start = text::ReasoningSplitter::Start;
+    constraints::ConstraintSpec spec = *options.constraint;
+    const bool none = settings.get(settings::kReasoning) == "none";
+    if (request.reasoning == Start::kThinking || (request.reasoning == Start::kMayThink && !none)) {
+      spec.reasoning = constraints::reasoning_spec(request.reasoning_tags,
+                                                   request.reasoning == Start::kThinking);
+    }
+    CHIMERE_TRY(request.constraint, constraints_->compile(spec));
+  }
+  std::optional<text::ReasoningSplitter> splitter;
+  if (options.split) {
+    splitter.emplace(request.reasoning, request.reasoning_tags);
+    (void)splitter->push(text_of(request, *loaded_.tokenizer, sequence.generated));
+  }
   if (options.logprobs) request.sampling.logprobs = 0;
   // A generation with state of its own between tokens runs to its end in one call.
   request.keep_state = !request.thinking && request.sampling.mirostat != 2;
@@ -143,12 +170,28 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
   CHIMERE_TRY(const engine::RequestId id, service_->submit(std::move(request)));
   bool wanted = true;
   engine::Outcome outcome = mailbox->wait([&](const Mailbox::Token& token) {
-    if (!on_token || on_token(token.id, token.logprob, token.text) || !wanted) return;
+    text::ReasoningSplitter::Piece split;
+    if (splitter) split = splitter->push(token.text);
+    if (!on_token ||
+        on_token(
+            {token.id, token.logprob, splitter ? split.content : token.text, split.reasoning}) ||
+        !wanted) {
+      return;
+    }
     wanted = false;
     service_->cancel(id);
   });
   if (outcome.reason == engine::FinishReason::kError) return std::move(outcome.error);
-  if (on_token && !outcome.text_tail.empty()) (void)on_token(-1, 0, outcome.text_tail);
+  text::ReasoningSplitter::Piece tail = {.reasoning = {}, .content = outcome.text_tail};
+  if (splitter) {
+    tail = splitter->push(outcome.text_tail);
+    const text::ReasoningSplitter::Piece last = splitter->finish();
+    tail.reasoning += last.reasoning;
+    tail.content += last.content;
+  }
+  if (on_token && !(tail.content.empty() && tail.reasoning.empty())) {
+    (void)on_token({-1, 0, tail.content, tail.reasoning});
+  }
   for (const sampling::Sampled& token : outcome.tokens) sequence.generated.push_back(token.id);
   // A request that was cancelled before its first token leaves the sequence as it was.
   if (!outcome.tokens.empty()) sequence.state = std::move(outcome.state);

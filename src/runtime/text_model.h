@@ -13,8 +13,10 @@
 
 #include "base/result.h"
 #include "base/settings.h"
+#include "constraints/constraint.h"
 #include "engine/service.h"
 #include "gguf/reader.h"
+#include "runtime/constraint_factory.h"
 #include "runtime/load_observer.h"
 #include "runtime/loaded_model.h"
 #include "runtime/request.h"
@@ -32,10 +34,19 @@ class TextModel {
   struct Generate {
     std::vector<std::string> stop;  ///< stop strings; they act on the answer alone
     bool logprobs = false;          ///< compute sampling::Sampled::logprob
+    /// What the answer follows. Without `reasoning`, which is that of the model's template.
+    std::optional<constraints::ConstraintSpec> constraint = std::nullopt;
+    bool split = false;  ///< divide the text into answer and reasoning
+  };
+  struct Piece {
+    int32_t token = -1;
+    float logprob = 0;
+    std::string_view text;       ///< all of it, or with Generate::split the answer's
+    std::string_view reasoning;  ///< with Generate::split
   };
   /// Returns false to end the generation: it may have sampled a few tokens more by then, which are
   /// reported too. A last call with token -1 carries text that was held back, if there is any.
-  using OnToken = std::function<bool(int32_t token, float logprob, std::string_view text)>;
+  using OnToken = std::function<bool(const Piece& piece)>;
 
   /// `settings` are also the defaults of generations, after with_file_defaults(). Errors: those of
   /// load(), with_file_defaults() and EngineService::create(); kUnsupported (an embedding model).
@@ -59,8 +70,9 @@ class TextModel {
 
   /// Adds tokens to the sequence until the generation ends, and returns how it ended. `on_token` is
   /// called on the calling thread. A sequence that is continued gets the same tokens as if it had
-  /// been generated at once. Errors: those of RequestFactory::make() and Engine::check(), and of
-  /// the generation; the sequence is unchanged then.
+  /// been generated at once. Errors: those of RequestFactory::make(),
+  /// constraints::Constraint::compile() and Engine::check(), and of the generation; the sequence is
+  /// unchanged then.
   Result<engine::Outcome> generate(Sequence& sequence, const Settings& settings,
                                    const Generate& options, const OnToken& on_token);
 
@@ -83,6 +95,7 @@ class TextModel {
   Settings settings_;
   LoadedModel loaded_;
   std::optional<RequestFactory> requests_;
+  std::optional<ConstraintFactory> constraints_;
   std::optional<Result<text::PromptTemplate>> prompt_template_;
   std::mutex mutex_;
   std::shared_ptr<state::WeightsHash> weights_;  ///< nullptr before its first use

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -194,6 +195,112 @@ TEST_F(CApi, StopStringsActOnTheAnswer) {
   const std::string rest = reasoning.substr(std::min(first.size(), reasoning.size()));
   ASSERT_GE(rest.size(), 3U) << thought;
   EXPECT_EQ(run(sequence, "23", rest.substr(0, 3)).substr(0, rest.size()), rest);
+  chimere_sequence_free(sequence);
+}
+
+/// The tokens of an answer to a question, and its text.
+struct Answer {
+  std::vector<int32_t> ids;
+  std::string text;
+  std::string reasoning;
+  int32_t finish = -1;
+};
+int collect(void* user_data, const chimere_token* token) {
+  Answer& answer = *static_cast<Answer*>(user_data);
+  if (token->id >= 0) answer.ids.push_back(token->id);
+  answer.text.append(token->text, token->text_size);
+  answer.reasoning.append(token->reasoning, token->reasoning_size);
+  return 0;
+}
+
+TEST_F(CApi, AnswersFollowWhatIsAsked) {
+  const auto sequence_of = [](const std::string& end) {
+    const std::string prompt =
+        "<|im_start|>user\nWhat is a moth?<|im_end|>\n<|im_start|>assistant\n" + end;
+    std::vector<int32_t> tokens(prompt.size());
+    size_t size = 0;
+    EXPECT_EQ(chimere_tokenize(model, prompt.data(), prompt.size(), CHIMERE_TOKENIZE_SPECIAL,
+                               tokens.data(), tokens.size(), &size),
+              CHIMERE_OK);
+    chimere_sequence* out = nullptr;
+    EXPECT_EQ(chimere_sequence_create(model, tokens.data(), size, &out), CHIMERE_OK);
+    return out;
+  };
+  const auto add_to = [](chimere_sequence* sequence, Options options, const char* most,
+                         Answer& answer) {
+    options.insert(options.end(), {{"max-tokens", most}, {"temp", "1"}, {"seed", "5"}});
+    chimere_generation result = {};
+    result.struct_size = sizeof(result);
+    EXPECT_EQ(chimere_generate(sequence, options.data(), options.size(), collect, &answer, &result),
+              CHIMERE_OK)
+        << chimere_last_error();
+    answer.finish = result.finish;
+  };
+  const std::string closed = "<think>\n\n</think>\n\n";
+  const char* const schema =
+      R"({"type": "object", "properties": {"wings": {"type": "integer", "minimum": 1, "maximum": 9},
+          "kind": {"enum": ["insect", "bird"]}}, "required": ["wings", "kind"],
+          "additionalProperties": false})";
+  struct Case {
+    Options options;
+    std::string pattern;
+  };
+  const Case cases[] = {
+      {{{"json-schema", schema}},
+       R"(\{\s*"wings":\s*[1-9],\s*"kind":\s*"(insect|bird)"\s*\})"},
+      {{{"grammar", "root ::= \"a\" [0-3]{2} | \"yes\""}}, "a[0-3]{2}|yes"},
+      {{{"regex", "(moth|fly) [a-c]{3}"}}, "(moth|fly) [a-c]{3}"},
+      {{{"choice", "insect"}, {"choice", "bird"}}, "insect|bird"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.options[0].name);
+    Answer whole;
+    chimere_sequence* sequence = sequence_of(closed);
+    add_to(sequence, c.options, "200", whole);
+    chimere_sequence_free(sequence);
+    EXPECT_EQ(whole.finish, CHIMERE_FINISH_STOP);
+    EXPECT_TRUE(std::regex_match(whole.text, std::regex(c.pattern))) << whole.text;
+    // Token by token it is the same answer.
+    Answer parts;
+    sequence = sequence_of(closed);
+    for (int i = 0; i < 200 && parts.finish != CHIMERE_FINISH_STOP; ++i) {
+      add_to(sequence, c.options, "1", parts);
+    }
+    chimere_sequence_free(sequence);
+    EXPECT_EQ(parts.ids, whole.ids);
+    EXPECT_EQ(parts.text, whole.text);
+  }
+
+  // Reasoning is free, and divided from the answer.
+  const Options options = {{"choice", "insect"}, {"choice", "bird"}};
+  Options split = options;
+  split.push_back({"split", "1"});
+  Answer whole;
+  Answer divided;
+  chimere_sequence* sequence = sequence_of("<think>\nA moth has wings.\n");
+  add_to(sequence, options, "900", whole);
+  chimere_sequence_free(sequence);
+  sequence = sequence_of("<think>\nA moth has wings.\n");
+  add_to(sequence, split, "900", divided);
+  chimere_sequence_free(sequence);
+  EXPECT_EQ(divided.ids, whole.ids);
+  const size_t end = whole.text.find("</think>");
+  ASSERT_NE(end, std::string::npos) << whole.text;
+  EXPECT_TRUE(divided.text == "insect" || divided.text == "bird") << divided.text;
+  EXPECT_TRUE(whole.text.ends_with(divided.text));
+  EXPECT_EQ(divided.reasoning.find("think>"), std::string::npos) << divided.reasoning;
+  EXPECT_EQ(whole.text.substr(0, divided.reasoning.size()), divided.reasoning);
+
+  sequence = sequence_of(closed);
+  const Options wrong[] = {{{"regex", "a"}, {"choice", "a"}},
+                           {{"json-schema", "{}"}, {"json-schema", "{}"}},
+                           {{"regex", "("}},
+                           {{"split", "yes"}}};
+  for (const Options& bad : wrong) {
+    EXPECT_EQ(chimere_generate(sequence, bad.data(), bad.size(), nullptr, nullptr, nullptr),
+              CHIMERE_INVALID_ARGUMENT)
+        << chimere_last_error();
+  }
   chimere_sequence_free(sequence);
 }
 

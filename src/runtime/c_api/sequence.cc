@@ -30,10 +30,37 @@ chimere_status with(chimere_sequence* sequence, const Body& body) noexcept {
   return status;
 }
 
+/// Adds an option that says what the answer follows. Errors: kInvalidArgument (a second one).
+Status add_constraint(const std::string& name, const std::string& value,
+                      std::optional<constraints::ConstraintSpec>& out) {
+  if (name == "choice" && out) {
+    if (auto* choices = std::get_if<constraints::ChoicesSpec>(&out->content)) {
+      choices->choices.push_back(value);
+      return {};
+    }
+  }
+  if (out) {
+    return invalid_argument(
+        "An answer follows one of json-schema, grammar, regex and choice, not two of them.");
+  }
+  out.emplace();
+  if (name == "json-schema") {
+    out->content = constraints::JsonSchemaSpec{value};
+  } else if (name == "grammar") {
+    out->content = constraints::GbnfSpec{value};
+  } else if (name == "regex") {
+    out->content = constraints::RegexSpec{value};
+  } else {
+    out->content = constraints::ChoicesSpec{{value}};
+  }
+  return {};
+}
+
 Status generate(chimere_sequence& handle, const chimere_option* options, size_t n_options,
                 chimere_token_callback callback, void* user_data, chimere_generation* result) {
   runtime::TextModel& model = *handle.model->text;
-  constexpr std::string_view kOwn[] = {"stop", "logprobs"};
+  constexpr std::string_view kOwn[] = {"stop",  "logprobs", "json-schema", "grammar",
+                                       "regex", "choice",   "split"};
   Settings settings = model.settings();
   CHIMERE_TRY(const auto own,
               apply_options(options, n_options, kOwn, applies_to_generation, settings));
@@ -42,10 +69,12 @@ Status generate(chimere_sequence& handle, const chimere_option* options, size_t 
     if (name == "stop") {
       if (value.empty()) return invalid_argument("The option stop is empty.");
       wanted.stop.push_back(value);
+    } else if (name != "logprobs" && name != "split") {
+      CHIMERE_CHECK_OK(add_constraint(name, value, wanted.constraint));
     } else if (value == "0" || value == "1") {
-      wanted.logprobs = value == "1";
+      (name == "split" ? wanted.split : wanted.logprobs) = value == "1";
     } else {
-      return invalid_argument("The option logprobs is 0 or 1, not '" + value + "'.");
+      return invalid_argument("The option " + name + " is 0 or 1, not '" + value + "'.");
     }
   }
   // A random seed is drawn here, so that the result can name it.
@@ -54,10 +83,13 @@ Status generate(chimere_sequence& handle, const chimere_option* options, size_t 
     return std::move(done).error();
   runtime::TextModel::OnToken on_token;
   if (callback != nullptr) {
-    on_token = [&](int32_t id, float logprob, std::string_view text) {
-      const std::string terminated(text);
-      const chimere_token token = {sizeof(chimere_token), id, wanted.logprobs ? logprob : 0,
-                                   terminated.c_str(), terminated.size()};
+    on_token = [&](const runtime::TextModel::Piece& piece) {
+      const std::string text(piece.text);  // terminated by a zero
+      const std::string reasoning(piece.reasoning);
+      const chimere_token token = {
+          sizeof(chimere_token), piece.token, wanted.logprobs ? piece.logprob : 0,
+          text.c_str(),          text.size(), reasoning.c_str(),
+          reasoning.size()};
       return callback(user_data, &token) == 0;
     };
   }
