@@ -19,7 +19,8 @@ class Message(c.Structure):
 
 class Token(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("id", c.c_int32), ("logprob", c.c_float),
-                ("text", c.POINTER(c.c_char)), ("text_size", c.c_size_t)]
+                ("text", c.POINTER(c.c_char)), ("text_size", c.c_size_t), ("reasoning", c.POINTER(c.c_char)),
+                ("reasoning_size", c.c_size_t)]
 
 
 class Generation(c.Structure):
