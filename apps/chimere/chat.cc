@@ -376,7 +376,7 @@ class Chat {
     const auto last = session_->conversation().last_question();
     CHIMERE_CHECK_OK(session_->undo());
     constexpr std::string_view kRemoved = "Removed: ";
-    tell(std::string(kRemoved) + excerpt(last.value_or(""), 1, kRemoved.size(), columns()));
+    tell(std::string(kRemoved) + shorten_to_rows(last.value_or(""), 1, kRemoved.size(), columns()));
     return {};
   }
 

@@ -64,7 +64,7 @@ void tell_of_end(const Generation& generation, const runtime::LoadedModel& loade
   switch (generation.outcome.reason) {
     case engine::FinishReason::kCancelled:
       if (generation.repeated) {
-        show_note("The answer repeated itself and was ended; with -n N it goes on for N tokens.");
+        show_note("The answer repeated itself and was ended; with -n N it continues for N tokens.");
       } else if (!quiet) {
         show_note("The answer was stopped by Ctrl-C.");
       }

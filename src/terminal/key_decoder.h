@@ -47,7 +47,7 @@ class KeyDecoder {
   /// Appends the keys that the bytes complete.
   void push(std::string_view bytes, std::vector<KeyEvent>& keys);
   /// No byte has followed for a while: what is held is complete. A lone ESC is the escape key; a
-  /// sequence that was cut off is dropped. A paste goes on.
+  /// sequence that was cut off is dropped. A paste continues.
   void flush(std::vector<KeyEvent>& keys);
   /// Whether flush() would do something.
   bool holds_bytes() const { return !pasting_ && !held_.empty(); }
