@@ -14,7 +14,7 @@ TEST_SEED ?= 1
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR TEST_SEED
 
-.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests train-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package deb tarball check-tarball install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests train-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -29,11 +29,22 @@ serve:  ## the program with the server, collections and the orchestrator (instal
 	@cmake --preset release -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" -DCHIMERE_SERVE=on -DCHIMERE_ODO=on >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
 
-package:  ## a Debian package with the server and its systemd unit, build/package/*.deb
+package: deb tarball  ## both of these
+
+deb:  ## a Debian package with the server and its systemd unit, build/package/*.deb
 	@scripts/setup run serve odo package
 	@cmake --preset package >/dev/null
 	@cmake --build $(BUILD)/package -j $(JOBS) --target chimere
 	@cd $(BUILD)/package && cpack
+
+tarball:  ## the program with the server for any x86-64 Linux, with its libraries, build/tarball/*.tar.xz (no GPU)
+	@scripts/setup run serve odo tarball
+	@cmake --preset tarball >/dev/null
+	@cmake --build $(BUILD)/tarball -j $(JOBS) --target chimere
+	@scripts/make-tarball $(BUILD)/tarball
+
+check-tarball: tarball  ## as root: the tarball answers in an empty root and in roots of five distributions (downloads them)
+	@scripts/check-tarball $(BUILD)/tarball/*.tar.xz bullseye bookworm trixie jammy alpine fedora
 
 install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"

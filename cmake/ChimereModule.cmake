@@ -68,36 +68,34 @@ if(CHIMERE_TESTS)
   enable_testing()
 endif()
 
-# Headers that most sources include, compiled once for each kind of object: modules (chimere_headers), programs
-# (chimere_program_headers: position-independent executables) and tests (chimere_test_headers).
-set(CHIMERE_COMMON_HEADERS <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstring> <deque>
-    <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream>
-    <string> <string_view> <thread> <unordered_map> <unordered_set> <utility> <variant> <vector>)
+# chimere_header_library(NAME [PROGRAM] [HEADERS <a.h> ...] [LIBRARIES target ...])
+# Headers that most sources include, and HEADERS, compiled once for what chimere_precompiled() gives the library NAME: modules,
+# or with PROGRAM executables. Nothing where sources are compiled by themselves.
 function(chimere_header_library name)
+  cmake_parse_arguments(ARG "PROGRAM" "" "HEADERS;LIBRARIES" ${ARGN})
+  if(CHIMERE_UNITY EQUAL 1)
+    return()
+  endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/headers/${name}.cc CONTENT "" @ONLY)
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/headers/${name}.cc)
-  target_precompile_headers(${name} PRIVATE ${CHIMERE_COMMON_HEADERS} ${ARGN})
-endfunction()
-function(chimere_precompiled target kind)
-  if(TARGET ${kind} AND NOT CHIMERE_UNITY EQUAL 1)
-    target_precompile_headers(${target} REUSE_FROM ${kind})
+  target_precompile_headers(${name} PRIVATE
+    <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstring> <deque> <filesystem> <fstream>
+    <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string>
+    <string_view> <thread> <unordered_map> <unordered_set> <utility> <variant> <vector> ${ARG_HEADERS})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
+  if(ARG_PROGRAM)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()
-if(NOT CHIMERE_UNITY EQUAL 1)
-  chimere_header_library(chimere_headers)
-  foreach(kind IN ITEMS program test)
-    set(name chimere_${kind}_headers)
-    if(kind STREQUAL program)
-      chimere_header_library(${name} <iostream> <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
-    elseif(CHIMERE_TESTS)
-      chimere_header_library(${name} <gmock/gmock.h> <gtest/gtest.h>)
-      target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock)
-    endif()
-    if(TARGET ${name})
-      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-      target_compile_options(${name} PRIVATE -fPIE $<$<CONFIG:Release>:-O1>)
-    endif()
-  endforeach()
+function(chimere_precompiled target headers)
+  if(TARGET ${headers})
+    target_precompile_headers(${target} REUSE_FROM ${headers})
+  endif()
+endfunction()
+chimere_header_library(chimere_headers)
+if(CHIMERE_TESTS)
+  chimere_header_library(chimere_test_headers PROGRAM HEADERS <gmock/gmock.h> <gtest/gtest.h> LIBRARIES GTest::gtest GTest::gmock)
 endif()
 
 # chimere_unity(RESULT NAME source ...): the sources, with those below the current folder replaced by files that include about

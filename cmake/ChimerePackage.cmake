@@ -1,4 +1,4 @@
-# `make package`: a Debian package of the program, its model, manual, completions and the service.
+# `make deb`: a Debian package of the program, its model, manual, completions and the service.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME chimere)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

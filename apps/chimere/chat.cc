@@ -111,7 +111,8 @@ class Chat {
         fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
                     count_text(s.facts().parameters), length_text());
     tell(text);
-    if (s.facts().parameters < kTiny) suggest_models();
+    // Who continues a conversation has seen it.
+    if (s.facts().parameters < kTiny && s.conversation().questions() == 0) suggest_models();
   }
 
   /// What continues from a file.
@@ -124,7 +125,7 @@ class Chat {
                                    questions == 1 ? "" : "s");
     if (!conversation.system().empty()) text += ", a system message";
     if (const int64_t ready = session_->ready_tokens(); ready > 0) {
-      text += fmt::format(", {} tokens of it already read", ready);
+      text += fmt::format(", the model has read {} tokens of it already", ready);
     }
     // Of the last turns, what fits into a few rows.
     show_note(
@@ -164,7 +165,8 @@ class Chat {
     std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
     const auto models = models_for_memory(available_memory(), 3);
     if (models.empty()) return;
-    std::cerr << "Better ones that fit into this machine's memory (" << kRecommendedDate << "):\n";
+    std::cerr << "Better ones that fit into this machine's memory (list of " << kRecommendedDate
+              << "):\n";
     for (const RecommendedModel& m : models) {
       std::cerr << fmt::format("  chimere pull {}\n      about {} GB; {}\n", m.name, m.gigabytes,
                                m.note);
@@ -335,7 +337,7 @@ class Chat {
     if (name == "noformat") return json("off");
     if (name.empty()) {
       for (const SettingInfo* s : settings::in_group(SettingGroup::kSampling)) {
-        std::cerr << list_row(s->name, s->help, 24, columns());
+        std::cerr << list_row(s->name, s->help, 26, columns());
       }
       return {};
     }
@@ -378,7 +380,7 @@ class Chat {
     const auto last = session_->conversation().last_question();
     CHIMERE_CHECK_OK(session_->undo());
     constexpr std::string_view kRemoved = "Removed: ";
-    tell(std::string(kRemoved) + excerpt(last.value_or(""), 1, kRemoved.size(), columns()));
+    tell(std::string(kRemoved) + shorten_to_rows(last.value_or(""), 1, kRemoved.size(), columns()));
     return {};
   }
 

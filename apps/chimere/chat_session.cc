@@ -12,6 +12,7 @@
 #include "generation_stream.h"
 #include "loading.h"
 #include "output_constraint_flags.h"
+#include "question_language.h"
 #include "runtime/request.h"
 
 namespace chimere::app {
@@ -107,9 +108,18 @@ Status ChatSession::use(std::unique_ptr<Model> model) {
 
 Status ChatSession::ask(const std::string& text) {
   CHIMERE_TRY(Conversation::Prompt prompt, model_->conversation.ask(text));
+  tell_of_language(text);
   Status done = answer(std::move(prompt));
   if (!done.ok()) model_->conversation.remove_last();
   return done;
+}
+
+void ChatSession::tell_of_language(std::string_view question) {
+  if (model_->language_told || line_.settings.get(settings::kQuiet)) return;
+  const std::string notice = language_notice(question, model_languages(*model_->loaded.file));
+  if (notice.empty()) return;
+  show_note(message_rows(notice));
+  model_->language_told = true;
 }
 
 Status ChatSession::retry() {

@@ -87,12 +87,15 @@ class ChatSession {
     runtime::LoadedModel loaded;
     std::unique_ptr<engine::Engine> engine;
     Conversation conversation;
+    bool language_told = false;  ///< that it does not know the language of a question
   };
 
   explicit ChatSession(CommandLine line) : line_(std::move(line)) {}
   static Result<std::unique_ptr<Model>> load_model(const Settings& settings, bool notice);
   Status use(std::unique_ptr<Model> model);
   Status answer(Conversation::Prompt prompt);
+  /// Says, once for a model, that it does not know the question's language.
+  void tell_of_language(std::string_view question);
   void keep() const;
   const text::ChatFormat& format() const { return model_->conversation.format(); }
 

@@ -168,8 +168,8 @@ Status remove(const CommandLine& line, const CollectionFlags& flags) {
   return {};
 }
 
-/// The beginning of a text on one line.
-std::string excerpt(const std::string& text, size_t most) {
+/// The beginning of a text on one line, of about `most` bytes; ends in "..." if there is more.
+std::string shorten_to_line(const std::string& text, size_t most) {
   std::string out;
   bool space = false;
   for (const char c : text) {
@@ -211,10 +211,11 @@ void print_found(const CommandLine& line, const retrieval::Found& found, bool wh
   if (!found.note.empty()) std::cerr << found.note << '\n';
   if (found.passages.empty()) std::cerr << "Nothing in the collection fits.\n";
   for (const auto& passage : found.passages) {
-    constexpr size_t kExcerpt = 300;
+    constexpr size_t kLongestText = 300;
     std::cout << fmt::format("{:.3f}  {}{}{}\n", passage.score, passage.document,
                              passage.place().empty() ? "" : ": ", passage.place());
-    std::cout << fmt::format("       {}\n", whole ? passage.text : excerpt(passage.text, kExcerpt));
+    std::cout << fmt::format("       {}\n",
+                             whole ? passage.text : shorten_to_line(passage.text, kLongestText));
   }
 }
 

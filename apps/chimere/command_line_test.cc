@@ -112,14 +112,14 @@ TEST(GivenCommand, OfOllamaIsTranslatedOrAnswered) {
 }
 
 TEST(GivenCommand, TypingErrorsAreNamed) {
-  EXPECT_NE(command({"rnu", "hi"})[1].find("did you mean `chimere run`"), std::string::npos);
+  EXPECT_NE(command({"rnu", "hi"})[1].find("did you mean `chimere run`?"), std::string::npos);
   EXPECT_EQ(command({"rnu", "the", "test"})[0], "run");
   EXPECT_NE(command({"quantise"})[1].find("`chimere quantize`"), std::string::npos);
   EXPECT_NE(command({"it's"})[1].find(R"(`chimere run 'it'\''s'`)"), std::string::npos);
 }
 
 TEST(GivenCommand, APromptForAnotherCommandIsQuoted) {
-  EXPECT_EQ(prompt_suggestion(Words{"it's", "me"}), R"(did you mean `chimere run 'it'\''s me'`)");
+  EXPECT_EQ(prompt_suggestion(Words{"it's", "me"}), R"(did you mean `chimere run 'it'\''s me'`?)");
   EXPECT_EQ(prompt_suggestion(Words{"hello", "--frob"}), "");
   EXPECT_EQ(prompt_suggestion(Words{}), "");
 }

@@ -90,8 +90,9 @@ void declare_embed(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<EmbedFlags>();
   Command command = add_command(
       app, line, "embed",
-      fmt::format("Converts texts to vectors with the embedding model {} or another (-m)",
-                  runtime::shipped_name(runtime::ShippedModel::kEmbedder)),
+      fmt::format(
+          "Turns texts into vectors, which show how alike they are, with {} or another model (-m)",
+          runtime::shipped_name(runtime::ShippedModel::kEmbedder)),
       [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
                {SettingGroup::kModelName, SettingGroup::kDevice, SettingGroup::kThreads,

@@ -233,7 +233,8 @@ Status inspect(const CommandLine& line, const TableFlags& flags) {
 
 void declare_engram(Command& app, CommandLine& line) {
   Command tables = app.group(
-      "engram", "Makes and measures n-gram tables, which change next-token probabilities");
+      "engram",
+      "Makes n-gram tables, counts from your texts with which a model writes more like them");
   const auto add = [&](const char* name, const char* help, auto action) {
     const auto flags = std::make_shared<TableFlags>();
     Command command = add_command(tables, line, name, help,

@@ -149,7 +149,8 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
 }  // namespace
 
 void declare_eval(Command& app, CommandLine& line) {
-  Command eval = app.group("eval", "Measures a model: logits, perplexity, divergence");
+  Command eval =
+      app.group("eval", "Measures how well a model predicts a text, and how far two models differ");
 
   const auto flags = std::make_shared<LogitsFlags>();
   Command logits = add_command(eval, line, "logits",

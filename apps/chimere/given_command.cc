@@ -64,7 +64,7 @@ std::string prompt_suggestion(std::span<const std::string> words) {
     prompt += (prompt.empty() ? "" : " ") + word;
   }
   if (prompt.empty()) return "";
-  return "did you mean `chimere run " + shell_quoted(prompt) + "`";
+  return "did you mean `chimere run " + shell_quoted(prompt) + "`?";
 }
 
 Result<std::vector<std::string>> with_command(
@@ -92,7 +92,7 @@ Result<std::vector<std::string>> with_command(
     // Three words are a sentence: "what" is near "chat".
     if (!near.empty() && leading.size() <= 2) {
       return invalid_argument("There is no command '" + first + "'; did you mean `chimere " + near +
-                              "`");
+                              "`?");
     }
     if (leading.size() == 1) {
       return invalid_argument("There is no command and no model '" + first + "'; " + as_prompt);

@@ -74,7 +74,7 @@ OwnArguments own_arguments(const CLI::App& program, std::span<const std::string>
   });
 }
 
-/// "did you mean --temp" for the first unknown flag, or for words that are a prompt.
+/// "did you mean --temp?" for the first unknown flag, or for words that are a prompt.
 std::string meant(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App& command = given_command(program);
   const auto flag =
@@ -88,7 +88,7 @@ std::string meant(const CLI::App& program, const std::vector<std::string>& words
     if (other.name.starts_with("--")) names.emplace_back(other.name);
   }
   const std::string near = nearest_word(flag->substr(0, flag->find('=')), names);
-  return near.empty() ? "" : "did you mean " + near;
+  return near.empty() ? "" : "did you mean " + near + "?";
 }
 
 /// "chimere engram query": the words that name the innermost command given.
@@ -183,8 +183,9 @@ std::vector<std::string> reversed_words(std::span<const std::string> arguments) 
 /// Prints what is wrong with the command line, and which help to read.
 int complain_of_usage(std::string message) {
   while (message.ends_with('.')) message.pop_back();
+  if (!message.ends_with('?')) message += '.';
   return complain(
-      message + ". `chimere --help` lists commands, `chimere COMMAND --help` their flags.", kUsage);
+      message + " `chimere --help` lists commands, `chimere COMMAND --help` their flags.", kUsage);
 }
 
 int run_program(int argc, char** argv) {

@@ -117,10 +117,10 @@ Status mcp(const CommandLine& line, const McpFlags& flags) {
 
 void declare_mcp(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<McpFlags>();
-  Command command = add_command(
-      app, line, "mcp",
-      "Offers tools over the Model Context Protocol on standard input and output, or over HTTP",
-      [&line, flags] { return mcp(line, *flags); });
+  Command command =
+      add_command(app, line, "mcp",
+                  "Offers collections to other programs as tools (MCP, the Model Context Protocol)",
+                  [&line, flags] { return mcp(line, *flags); });
   command
       .option("--collection", flags->collections,
               "A collection that `search` and `read` may use; may be repeated")
@@ -128,7 +128,8 @@ void declare_mcp(Command& app, CommandLine& line) {
       .repeatable();
   command
       .option("--port", flags->port,
-              "Listen on 127.0.0.1 at this port, path /mcp, instead of standard input; 0: any "
+              "Listen on 127.0.0.1 at this port, path /mcp, instead of using standard input and "
+              "output; 0: any "
               "free port")
       .range(0, 65535);
   add_settings(command, line, {SettingGroup::kCollections});

@@ -19,13 +19,13 @@ void declare_ask(Command& app, CommandLine& line) {
 }
 
 void declare_odo(Command& app, CommandLine& line) {
-  add_command(app, line, "odo", "Orchestrates another server's models (not in this build)",
+  add_command(app, line, "odo", "Improves the answers of another server (not in this build)",
               explain_ask)
       .allow_anything();
 }
 
 void declare_mcp(Command& app, CommandLine& line) {
-  add_command(app, line, "mcp", "Offers tools over the Model Context Protocol (not in this build)",
+  add_command(app, line, "mcp", "Offers collections to other programs as tools (not in this build)",
               explain_ask)
       .allow_anything();
 }

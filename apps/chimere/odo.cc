@@ -203,7 +203,8 @@ Status odo(const CommandLine& line, OdoFlags flags) {
 void declare_odo(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<OdoFlags>();
   Command command = add_command(
-      app, line, "odo", "Plans, searches and verifies in front of an OpenAI-compatible server",
+      app, line, "odo",
+      "Improves the answers of another server: searches documents, plans and checks them",
       [&line, flags] { return odo(line, *flags); });
   command.option("--upstream", flags->upstream, "Its API, such as http://127.0.0.1:8080/v1")
       .required();

@@ -7,8 +7,8 @@
 namespace chimere::app {
 namespace {
 
-constexpr std::string_view kExcerptMore = " ...";
-constexpr std::string_view kExcerptSpace = " \t\n";
+constexpr std::string_view kOmissionMark = " ...";
+constexpr std::string_view kWordSeparators = " \t\n";
 
 std::string_view answer_of(std::string_view text, std::string_view reasoning_close) {
   const size_t close =
@@ -26,29 +26,29 @@ void shorten(std::string& text, int columns) {
 
 }  // namespace
 
-std::string excerpt(std::string_view text, size_t rows, size_t indent, size_t columns) {
+std::string shorten_to_rows(std::string_view text, size_t rows, size_t indent, size_t columns) {
   const int width = static_cast<int>(std::max(columns, indent + 8) - indent);
   std::string out;
   std::string row;
   for (size_t shown = 0;;) {
-    text.remove_prefix(std::min(text.find_first_not_of(kExcerptSpace), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(kWordSeparators), text.size()));
     if (text.empty()) return out + row;
-    std::string word = terminal::visible(text.substr(0, text.find_first_of(kExcerptSpace)));
+    std::string word = terminal::visible(text.substr(0, text.find_first_of(kWordSeparators)));
     const bool fits = terminal::text_width(row) + 1 + terminal::text_width(word) <= width;
     if (!row.empty() && !fits) {
       if (++shown == rows) {
-        shorten(row, width - static_cast<int>(kExcerptMore.size()));
-        return out.append(row).append(kExcerptMore);
+        shorten(row, width - static_cast<int>(kOmissionMark.size()));
+        return out.append(row).append(kOmissionMark);
       }
       out += row + "\n" + std::string(indent, ' ');
       row.clear();
     }
     if (terminal::text_width(word) > width) {  // one word, such as an address
-      shorten(word, width - static_cast<int>(kExcerptMore.size()));
-      return out.append(row).append(word).append(kExcerptMore);
+      shorten(word, width - static_cast<int>(kOmissionMark.size()));
+      return out.append(row).append(word).append(kOmissionMark);
     }
     row += (row.empty() ? "" : " ") + word;
-    text.remove_prefix(std::min(text.find_first_of(kExcerptSpace), text.size()));
+    text.remove_prefix(std::min(text.find_first_of(kWordSeparators), text.size()));
   }
 }
 
@@ -67,7 +67,7 @@ std::string recap(const std::vector<text::ConversationMessage>& messages,
     const bool question = m->role == "user";
     const std::string_view text = question ? m->content : answer_of(m->content, reasoning_close);
     out += out.empty() ? "" : "\n";
-    out += (question ? "> " : "  ") + excerpt(text, kRows, kIndent, columns);
+    out += (question ? "> " : "  ") + shorten_to_rows(text, kRows, kIndent, columns);
   }
   return out;
 }

@@ -19,7 +19,7 @@ std::string recap(const std::vector<text::ConversationMessage>& messages,
 
 /// The beginning of a text in at most `rows` rows of `columns` columns, as visible() shows it; ends
 /// in " ..." if there is more. Rows but the first are indented by `indent`, which all leave free.
-std::string excerpt(std::string_view text, size_t rows, size_t indent, size_t columns);
+std::string shorten_to_rows(std::string_view text, size_t rows, size_t indent, size_t columns);
 
 }  // namespace chimere::app
 

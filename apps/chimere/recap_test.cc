@@ -5,14 +5,14 @@
 namespace chimere::app {
 namespace {
 
-TEST(Excerpt, ShortTextsAreWholeAndLongOnesEndInDots) {
-  EXPECT_EQ(excerpt("", 3, 2, 20), "");
-  EXPECT_EQ(excerpt("one\n\n  two ", 3, 2, 20), "one two");
-  EXPECT_EQ(excerpt("one two three four", 2, 2, 12), "one two\n  three four");
-  EXPECT_EQ(excerpt("one two three four five", 2, 2, 12), "one two\n  three ...");
-  EXPECT_EQ(excerpt("a 日本語日本語日", 2, 0, 12), "a\n日本語日 ...");
-  EXPECT_EQ(excerpt("http://example.org/a", 2, 2, 12), "http:/ ...");
-  EXPECT_EQ(excerpt("\x1b[2J", 2, 2, 20), "^[[2J");
+TEST(ShortenToRows, ShortTextsAreWholeAndLongOnesEndInDots) {
+  EXPECT_EQ(shorten_to_rows("", 3, 2, 20), "");
+  EXPECT_EQ(shorten_to_rows("one\n\n  two ", 3, 2, 20), "one two");
+  EXPECT_EQ(shorten_to_rows("one two three four", 2, 2, 12), "one two\n  three four");
+  EXPECT_EQ(shorten_to_rows("one two three four five", 2, 2, 12), "one two\n  three ...");
+  EXPECT_EQ(shorten_to_rows("a 日本語日本語日", 2, 0, 12), "a\n日本語日 ...");
+  EXPECT_EQ(shorten_to_rows("http://example.org/a", 2, 2, 12), "http:/ ...");
+  EXPECT_EQ(shorten_to_rows("\x1b[2J", 2, 2, 20), "^[[2J");
 }
 
 TEST(Recap, TheLastTwoTurnsWithoutReasoning) {

@@ -20,6 +20,7 @@
 #include "output_constraint_flags.h"
 #include "prompt_words.h"
 #include "pull_model.h"
+#include "question_language.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 #include "runtime/request.h"
@@ -149,6 +150,10 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, tags, start));
   const uint64_t seed = request.sampling.seed;
   warn_of_context(loaded, request);
+  if (!flags.raw && !line.settings.get(settings::kQuiet)) {
+    const std::string notice = language_notice(prompt, model_languages(*loaded.file));
+    if (!notice.empty()) show_note(message_rows(notice));
+  }
   // JSON and texts without a template are no Markdown.
   const bool plain = flags.raw || request.constraint != nullptr;
   GenerationStream stream(

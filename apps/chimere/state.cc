@@ -32,7 +32,7 @@ Status purge(const CommandLine& line, int64_t unused_hours) {
 }  // namespace
 
 void declare_state(Command& app, CommandLine& line) {
-  Command state = app.group("state", "Manages the files that servers keep on disk");
+  Command state = app.group("state", "Deletes what servers keep on disk");
   const auto unused_hours = std::make_shared<int64_t>(0);
   Command command =
       add_command(state, line, "purge", "Removes the prefix-cache files of all models",

@@ -65,8 +65,10 @@ Status detokenize(const CommandLine& line, const std::string& list) {
 
 void declare_tokenize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<TokenizeFlags>();
-  Command command = add_command(app, line, "tokenize", "Converts text to token ids",
-                                [&line, flags] { return tokenize(line, *flags); });
+  Command command = add_command(
+      app, line, "tokenize",
+      "Shows the tokens (pieces of words) that a text consists of for a model, as numbers",
+      [&line, flags] { return tokenize(line, *flags); });
   add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   command.option("TEXT", flags->text, "The text; default: standard input");
   command.flag("--special", flags->special,
@@ -75,8 +77,9 @@ void declare_tokenize(Command& app, CommandLine& line) {
 
 void declare_detokenize(Command& app, CommandLine& line) {
   const auto list = std::make_shared<std::string>();
-  Command command = add_command(app, line, "detokenize", "Converts token ids to text",
-                                [&line, list] { return detokenize(line, *list); });
+  Command command =
+      add_command(app, line, "detokenize", "Shows the text of tokens that are given as numbers",
+                  [&line, list] { return detokenize(line, *list); });
   add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   command.option("IDS", *list, "Token ids, like 1,2,3")
       .required()

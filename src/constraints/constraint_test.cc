@@ -189,7 +189,7 @@ TEST(Constraint, AByteThatNoTokenBeginsWithIsAnError) {
   EXPECT_TRUE(after("ab").status().ok());
   Matcher stuck = after("ac");
   ASSERT_EQ(stuck.status().error().code, Error::Code::kUnsupported);
-  const std::string& message = stuck.status().error().message;
+  const std::string message = stuck.status().error().message;
   EXPECT_NE(message.find("(0x64, 0x65, 0x66, 0x67, ...)"), std::string::npos) << message;
   // Nothing but the end is allowed then; another generation is not affected.
   EXPECT_TRUE(bit(stuck.mask(), tokenizer.eos()));

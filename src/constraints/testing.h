@@ -2,6 +2,7 @@
 #ifndef CHIMERE_CONSTRAINTS_TESTING_H_
 #define CHIMERE_CONSTRAINTS_TESTING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -65,6 +66,25 @@ class TestTokenizer final : public text::Tokenizer {
  private:
   std::vector<std::string> tokens_;
 };
+
+/// The tokens of a text in which control tokens are written as their texts: the longest one at each
+/// place, and of equal ones the first.
+inline std::vector<int32_t> tokens_of(const TestTokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> out;
+  while (!text.empty()) {
+    int32_t best = -1;
+    size_t length = 0;
+    for (int32_t id = 0; id < tokenizer.n_tokens(); ++id) {
+      const std::string token = tokenizer.token_bytes(id, true);
+      if (token.size() <= length || !text.starts_with(token)) continue;
+      best = id;
+      length = token.size();
+    }
+    out.push_back(best);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
 
 }  // namespace chimere::constraints
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "net/root_certificates.h"
 #include "net/socket_address.h"
 
 namespace chimere::net {
@@ -20,6 +21,12 @@ using Clock = std::chrono::steady_clock;
 bool start_curl() {
   static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return started;
+}
+
+/// The certificates to trust, if libcurl would not find this system's; empty: it does.
+std::string certificates() {
+  const curl_version_info_data* const about = curl_version_info(CURLVERSION_NOW);
+  return other_certificate_file(about->cainfo, usual_certificate_files());
 }
 
 bool success(long status) { return status >= 200 && status < 300; }
@@ -296,6 +303,9 @@ HttpResult HttpClient::send_once(const HttpGet& request, const HttpPost* post, H
                      static_cast<curl_off_t>(post->body.size()));
   }
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  if (const std::string file = certificates(); !file.empty()) {
+    curl_easy_setopt(handle, CURLOPT_CAINFO, file.c_str());
+  }
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
                    milliseconds(hop.seconds_left(policy.connect_seconds)));
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);

@@ -14,7 +14,7 @@
 namespace chimere::serving {
 namespace {
 
-/// A model that writes gpt-oss's channels, with a token for each byte; its markers are text.
+/// A model that writes gpt-oss's channels, with a token for each byte.
 struct ChannelModel {
   ChannelModel() {
     served.prompt_template = text::PromptTemplate::create(
@@ -22,9 +22,14 @@ struct ChannelModel {
         "{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>"
         "{% endfor %}<|start|>assistant{# <|channel|> #}");
   }
-  static std::vector<std::string> bytes() {
+  static std::vector<std::string> tokens() {
     std::vector<std::string> out;
     for (int byte = 0; byte < 256; ++byte) out.emplace_back(1, static_cast<char>(byte));
+    // The first <|end|> ends a message, the tokenizer's own one the generation.
+    for (const char* marker :
+         {"<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>"}) {
+      out.emplace_back(marker);
+    }
     return out;
   }
 
@@ -44,8 +49,8 @@ struct ChannelModel {
         constraints::Constraint::compile(**spec, constraints::TokenTrie::create(tokenizer));
     EXPECT_TRUE(constraint.ok()) << constraint.error().message;
     constraints::Matcher matcher = (*constraint)->matcher();
-    for (const char c : text) {
-      if (!matcher.accept(static_cast<uint8_t>(c))) return false;
+    for (const int32_t token : constraints::tokens_of(tokenizer, text)) {
+      if (!matcher.accept(token)) return false;
     }
     return matcher.complete();
   }
@@ -54,7 +59,7 @@ struct ChannelModel {
   test::FakeTokenizer letters;
   std::unique_ptr<engine::EngineService> service =
       engine::EngineService::create(fake, letters, {}).value();
-  constraints::TestTokenizer tokenizer{bytes()};
+  constraints::TestTokenizer tokenizer{tokens()};
   ServedModel served{.tokenizer = tokenizer, .service = *service};
 };
 

@@ -182,7 +182,7 @@ class Editing(Case):
             chat.send(typed)
             chat.line(line)
         chat.send("\x15/s\t")
-        chat.shows("/stats   Show how long the last answer is")
+        chat.shows("/stats   Show the length and speed")
         chat.send("a")
         chat.wait(lambda screen: "/stats   Show" not in screen.text(), "an end of the list")
         chat.line("> /sa")

@@ -157,9 +157,9 @@ class OtherPrograms(Case):
         flags = ("--temp", 0, "-n", 2)
         for words in (["-m", MODEL, "-p", "tell me"], [MODEL, "tell me"], [MODEL, "tell", "me"]):
             self.assertEqual(self.output(*words, *flags), expected)
-        self.assertIn("did you mean `chimere run 'it'\\''s'`", self.complaint(2, "chat", "it's"))
+        self.assertIn("did you mean `chimere run 'it'\\''s'`? `chimere --help`", self.complaint(2, "chat", "it's"))
         self.assertIn("There is no command and no model 'hello'; `chimere run 'hello'`", self.complaint(2, "hello"))
-        self.assertIn("did you mean `chimere run`", self.complaint(2, "rnu", "tell me"))
+        self.assertIn("did you mean `chimere run`?", self.complaint(2, "rnu", "tell me"))
         self.assertIn("x.gguf", self.complaint(1, "-m", "x.gguf", "-p", "tell me"))
         self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
         self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
