@@ -10,7 +10,7 @@ constexpr auto kRecommended = std::to_array<RecommendedModel>({
     {"unsloth/Qwen3.5-0.8B-GGUF:Q8_0", 0.8, "short answers on any machine"},
     {"unsloth/Qwen3.5-4B-GGUF:Q4_K_M", 2.7, "everyday questions, summaries"},
     {"unsloth/Qwen3.5-9B-GGUF:Q4_K_M", 5.7, "better answers, slower on a processor"},
-    {"unsloth/Qwen3.6-27B-GGUF:Q4_K_M", 17, "the best of these; wants a GPU"},
+    {"unsloth/Qwen3.6-27B-GGUF:Q4_K_M", 17, "the best of these; slow without a GPU"},
     {"unsloth/Qwen3.6-35B-A3B-GGUF:Q4_K_M", 22, "experts: fast for its size, also without a GPU"},
 });
 

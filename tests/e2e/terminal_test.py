@@ -397,7 +397,7 @@ class Commands(unittest.TestCase):
             self.assertIn(f"Resumed {name}: 1 question, a system message", err)
             self.assertGreater(turns[0]["prompt_tokens"], 30)
         _, err = self.chat(args=("--state", HOME / "talk.state"))
-        self.assertRegex(err, r"Resumed .*talk.state: 1 question, a system message, \d+ tokens of it already read:\n> the moth\n  \S")
+        self.assertRegex(err, r"Resumed .*talk.state: 1 question, a system message, the model has read \d+ tokens of it already:\n> the moth\n  \S")
         (HOME / "bad.json").write_text('{"messages": [{"role": "tool", "content": 1}]}')
         _, err = self.chat("/load bad.json", "/load absent.state")
         self.assertIn("bad.json is no conversation", err)
