@@ -188,8 +188,10 @@ TEST(Constraint, AByteThatNoTokenBeginsWithIsAnError) {
   EXPECT_TRUE(after("a").status().ok());
   EXPECT_TRUE(after("ab").status().ok());
   Matcher stuck = after("ac");
-  ASSERT_EQ(stuck.status().error().code, Error::Code::kUnsupported);
-  const std::string message = stuck.status().error().message;
+  const Status status = stuck.status();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, Error::Code::kUnsupported);
+  const std::string& message = status.error().message;
   EXPECT_NE(message.find("(0x64, 0x65, 0x66, 0x67, ...)"), std::string::npos) << message;
   // Nothing but the end is allowed then; another generation is not affected.
   EXPECT_TRUE(bit(stuck.mask(), tokenizer.eos()));
