@@ -90,7 +90,8 @@ class ReasoningTags(unittest.TestCase):
     @staticmethod
     def ask(server, request):
         response = server.post(CHAT, request)
-        return *parts(response["choices"][0]), response["usage"]["completion_tokens"], response["usage"]["completion_tokens_details"]
+        usage = response["usage"]
+        return *parts(response["choices"][0]), usage["completion_tokens"], usage["completion_tokens_details"]["reasoning_tokens"]
 
     def streamed(self, server, request):
         deltas = [e["choices"][0]["delta"] for e in server.stream(CHAT, request) if e.get("choices")]
