@@ -188,7 +188,7 @@ TEST(TextModel, ACancelledGenerationContinues) {
   const Tokens at_once = generate(*model, whole, 5, 40);
   Sequence stopped{{1, 2, 3}, {}, {}};
   const auto outcome = model->generate(stopped, sampling(5, 40), {},
-                                       [](int32_t, float, std::string_view) { return false; });
+                                       [](const TextModel::Piece& /*piece*/) { return false; });
   ASSERT_TRUE(outcome.ok());
   if (outcome->reason == engine::FinishReason::kCancelled) {  // a fast engine may have ended it
     ASSERT_FALSE(stopped.generated.empty());

@@ -246,8 +246,7 @@ TEST_F(CApi, AnswersFollowWhatIsAsked) {
     std::string pattern;
   };
   const Case cases[] = {
-      {{{"json-schema", schema}},
-       R"(\{\s*"wings":\s*[1-9],\s*"kind":\s*"(insect|bird)"\s*\})"},
+      {{{"json-schema", schema}}, R"re(\{\s*"wings":\s*[1-9],\s*"kind":\s*"(insect|bird)"\s*\})re"},
       {{{"grammar", "root ::= \"a\" [0-3]{2} | \"yes\""}}, "a[0-3]{2}|yes"},
       {{{"regex", "(moth|fly) [a-c]{3}"}}, "(moth|fly) [a-c]{3}"},
       {{{"choice", "insect"}, {"choice", "bird"}}, "insect|bird"},

@@ -35,7 +35,7 @@ Status add_constraint(const std::string& name, const std::string& value,
                       std::optional<constraints::ConstraintSpec>& out) {
   if (name == "choice" && out) {
     if (auto* choices = std::get_if<constraints::ChoicesSpec>(&out->content)) {
-      choices->choices.push_back(value);
+      choices->texts.push_back(value);
       return {};
     }
   }
