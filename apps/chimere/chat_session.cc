@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_stream.h"
+#include "constraints/reasoning_before.h"
 #include "generate.h"
 #include "generation_stream.h"
 #include "loading.h"
@@ -155,7 +156,9 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
   request.prefix = prefix_;
   request.keep_prefix = true;
   CHIMERE_TRY(request.constraint,
-              compile(constraint_, model_->loaded, format().reasoning, prompt.start));
+              compile(constraint_, model_->loaded,
+                      constraints::reasoning_before(format().reasoning, prompt.start,
+                                                    line_.settings.get(settings::kReasoning))));
   request.reasoning = prompt.start;
   last_seed_ = request.sampling.seed;
   warn_of_context(model_->loaded, request);
@@ -230,8 +233,7 @@ void ChatSession::set_verbose(bool verbose) {
 }
 
 Status ChatSession::set_constraint(std::optional<constraints::ConstraintSpec> constraint) {
-  CHIMERE_TRY(const auto compiled, compile(constraint, model_->loaded, format().reasoning,
-                                           text::ReasoningSplitter::Start::kContent));
+  CHIMERE_TRY(const auto compiled, compile(constraint, model_->loaded, std::nullopt));
   constraint_ = std::move(constraint);
   return {};
 }

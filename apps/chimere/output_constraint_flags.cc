@@ -66,12 +66,9 @@ Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
 
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    const text::ReasoningTags& tags, text::ReasoningSplitter::Start start) {
-  using Start = text::ReasoningSplitter::Start;
+    std::optional<constraints::ReasoningSpec> reasoning) {
   if (!spec) return std::shared_ptr<constraints::Constraint>();
-  if (start != Start::kContent) {
-    spec->reasoning = constraints::reasoning_spec(tags, start == Start::kThinking);
-  }
+  spec->reasoning = std::move(reasoning);
   return runtime::ConstraintFactory(*loaded.tokenizer, loaded.model->n_vocab()).compile(*spec);
 }
 

@@ -10,7 +10,6 @@
 #include "command.h"
 #include "constraints/constraint.h"
 #include "runtime/loaded_model.h"
-#include "text/reasoning_splitter.h"
 
 namespace chimere::app {
 
@@ -28,11 +27,11 @@ void add_output_constraint(Command& command, OutputConstraintFlags& flags);
 Result<std::optional<constraints::ConstraintSpec>> constraint_spec(
     const OutputConstraintFlags& flags);
 
-/// nullptr without `spec`. `tags`: of the reasoning, which is never constrained; `start`: how the
-/// generation begins. Errors: those of Constraint::compile().
+/// nullptr without `spec`. `reasoning`: what the generation may write before, which is never
+/// constrained (constraints::reasoning_before()). Errors: those of Constraint::compile().
 Result<std::shared_ptr<constraints::Constraint>> compile(
     std::optional<constraints::ConstraintSpec> spec, const runtime::LoadedModel& loaded,
-    const text::ReasoningTags& tags, text::ReasoningSplitter::Start start);
+    std::optional<constraints::ReasoningSpec> reasoning);
 
 }  // namespace chimere::app
 

@@ -12,6 +12,7 @@
 #include "base/system.h"
 #include "chat.h"
 #include "command.h"
+#include "constraints/reasoning_before.h"
 #include "conversation.h"
 #include "generate.h"
 #include "generation_stream.h"
@@ -147,7 +148,10 @@ Status run(CommandLine line, const RunFlags& flags) {
     start = asked.start;
     request.reasoning = start;
   }
-  CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, tags, start));
+  CHIMERE_TRY(
+      request.constraint,
+      compile(std::move(spec), loaded,
+              constraints::reasoning_before(tags, start, line.settings.get(settings::kReasoning))));
   const uint64_t seed = request.sampling.seed;
   warn_of_context(loaded, request);
   if (!flags.raw && !line.settings.get(settings::kQuiet)) {

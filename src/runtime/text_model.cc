@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "constraints/reasoning_before.h"
 #include "runtime/adapters.h"
 #include "runtime/file_defaults.h"
 #include "runtime/load.h"
@@ -145,13 +146,9 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
   request.stop = options.stop;
   request.reasoning = reasoning_start(sequence.prompt);
   if (options.constraint) {
-    using Start = text::ReasoningSplitter::Start;
     constraints::ConstraintSpec spec = *options.constraint;
-    const bool none = settings.get(settings::kReasoning) == "none";
-    if (request.reasoning == Start::kThinking || (request.reasoning == Start::kMayThink && !none)) {
-      spec.reasoning = constraints::reasoning_spec(request.reasoning_tags,
-                                                   request.reasoning == Start::kThinking);
-    }
+    spec.reasoning = constraints::reasoning_before(request.reasoning_tags, request.reasoning,
+                                                   settings.get(settings::kReasoning));
     CHIMERE_TRY(request.constraint, constraints_->compile(spec));
   }
   std::optional<text::ReasoningSplitter> splitter;

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "constraints/reasoning_before.h"
 #include "constraints/tool_calls.h"
 
 namespace chimere::serving {
@@ -61,7 +62,6 @@ std::optional<constraints::ConstraintSpec> format_constraint(const protocol::Out
 
 Result<std::optional<constraints::ConstraintSpec>> output_constraint(
     const ServedModel& model, const protocol::ChatRequest& request, const ChatPrompt& prompt) {
-  using Start = text::ReasoningSplitter::Start;
   using FormatKind = protocol::OutputFormat::Kind;
   const bool tools =
       !request.tools.empty() && request.tool_choice.kind != protocol::ToolChoice::Kind::kNone;
@@ -93,12 +93,9 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
   }
   // gpt-oss's reasoning is a part of the constraint on its messages.
   const bool channels = harmony && (tools || json);
-  const bool may_think =
-      prompt.start == Start::kThinking ||
-      (prompt.start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");
-  if (may_think && !channels) {
-    spec.reasoning =
-        constraints::reasoning_spec(format.reasoning, prompt.start == Start::kThinking);
+  if (!channels) {
+    spec.reasoning = constraints::reasoning_before(format.reasoning, prompt.start,
+                                                   request.settings.get(settings::kReasoning));
   }
   return std::optional(std::move(spec));
 }

@@ -75,7 +75,8 @@ class OneWay(unittest.TestCase):
     def library(self, messages, options, seed):
         tokens = self.model.chat(messages, reasoning="none")
         with chimere.Sequence(self.model, tokens) as sequence:
-            text, _ = sequence.generate(seed=seed, temp=TEMPERATURE, max_tokens=TOKENS, split=1, **options)
+            text, _ = sequence.generate(seed=seed, temp=TEMPERATURE, max_tokens=TOKENS, reasoning="none", split=1,
+                                        **options)
         return text
 
     def test_the_same_bytes(self):

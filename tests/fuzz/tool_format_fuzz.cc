@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   text::ChatOptions options;
   options.limits.steps = 2'000;
   options.limits.bytes = 1 << 18;
-  const text::ToolFormat format = text::ToolFormat::of(*parsed, source, options);
+  const text::ToolFormat format = text::ToolFormat::of(*parsed, source, options, "</think>");
   const text::ToolDefinition tool{"f", "d", R"({"type": "object"})"};
   const std::vector<text::ToolCall> calls = {{"c", "f", R"({"a": "b"})"}};
   text::ToolCallParser parser(format, {&tool, 1});
