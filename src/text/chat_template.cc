@@ -71,10 +71,8 @@ Result<RenderedChat> ChatTemplate::render(const Value& messages, const ChatOptio
   if (options.enable_thinking) {
     variables.set("enable_thinking", Value::boolean(*options.enable_thinking));
   }
-  if (!options.bos_token.empty())
-    variables.set("bos_token", Value::string(options.bos_token, true));
-  if (!options.eos_token.empty())
-    variables.set("eos_token", Value::string(options.eos_token, true));
+  variables.set("bos_token", Value::string(options.bos_token, true));
+  variables.set("eos_token", Value::string(options.eos_token, true));
   const std::tm now = options.now ? *options.now : utc_now();
   CHIMERE_TRY(const jinja::MarkedText text, template_.render(variables, now, options.limits));
   return RenderedChat{text.bytes(), text.trusted_ranges()};

@@ -26,7 +26,7 @@ struct ChatOptions {
   std::optional<bool> enable_thinking;        ///< absent: the template's default
   jinja::Value tools = jinja::Value::none();  ///< a list (jinja::parse_json reads one)
   jinja::Dict extra;                          ///< more variables for the template; not trusted
-  std::string bos_token;                      ///< text of the token; empty: not defined
+  std::string bos_token;                      ///< text of the token; empty: the model has none
   std::string eos_token;
   std::optional<std::tm> now;  ///< for strftime_now; absent: now, in UTC
   jinja::Limits limits;

@@ -85,6 +85,14 @@ TEST(ChatTemplate, WritesTheConversation) {
   EXPECT_EQ(tokenizer->decode(ids, true), chat->text);
 }
 
+TEST(ChatTemplate, AModelWithoutATokenForTheBeginningHasAnEmptyText) {
+  const auto parsed = ChatTemplate::create("{{ bos_token + messages[0].content + eos_token }}");
+  ASSERT_TRUE(parsed.ok());
+  const auto chat = parsed->render(conversation({{"user", "Hi"}}), {});
+  ASSERT_TRUE(chat.ok()) << chat.error().message;
+  EXPECT_EQ(chat->text, "Hi");
+}
+
 // With any message text, the added tokens are those of a harmless conversation.
 TEST(ChatTemplate, ContentNeverBecomesAnAddedToken) {
   const auto tokenizer = byte_tokenizer();

@@ -253,20 +253,23 @@ TEST_F(CApi, AnswersFollowWhatIsAsked) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.options[0].name);
+    Options asked = c.options;
+    asked.push_back({"reasoning", "none"});
     Answer whole;
     chimere_sequence* sequence = sequence_of(closed);
-    add_to(sequence, c.options, "200", whole);
+    add_to(sequence, asked, "200", whole);
     chimere_sequence_free(sequence);
     EXPECT_EQ(whole.finish, CHIMERE_FINISH_STOP);
     EXPECT_TRUE(std::regex_match(whole.text, std::regex(c.pattern))) << whole.text;
-    // Token by token it is the same answer.
+    // Token by token it is the same answer, behind which a call finds its end only.
     Answer parts;
     sequence = sequence_of(closed);
     for (int i = 0; i < 200 && parts.finish != CHIMERE_FINISH_STOP; ++i) {
-      add_to(sequence, c.options, "1", parts);
+      add_to(sequence, asked, "1", parts);
     }
     chimere_sequence_free(sequence);
-    EXPECT_EQ(parts.ids, whole.ids);
+    ASSERT_LE(parts.ids.size(), whole.ids.size() + 1);
+    EXPECT_TRUE(std::equal(whole.ids.begin(), whole.ids.end(), parts.ids.begin()));
     EXPECT_EQ(parts.text, whole.text);
   }
 
@@ -276,10 +279,10 @@ TEST_F(CApi, AnswersFollowWhatIsAsked) {
   split.push_back({"split", "1"});
   Answer whole;
   Answer divided;
-  chimere_sequence* sequence = sequence_of("<think>\nA moth has wings.\n");
+  chimere_sequence* sequence = sequence_of("<think>\n");
   add_to(sequence, options, "900", whole);
   chimere_sequence_free(sequence);
-  sequence = sequence_of("<think>\nA moth has wings.\n");
+  sequence = sequence_of("<think>\n");
   add_to(sequence, split, "900", divided);
   chimere_sequence_free(sequence);
   EXPECT_EQ(divided.ids, whole.ids);
