@@ -27,7 +27,7 @@ TOOLS = {
                    "required": ["path"], "additionalProperties": False},
 }
 # What no text beside calls may show. Without tools a model may write whatever it likes, and nearly these with them.
-MARKUP = re.compile(r"</?think>|</?tool_call>|\[TOOL_CALLS\]|\[/?THINK\]|</?seed:\w+>|<\|(channel|message|start|end|call)\|>|"
+MARKUP = re.compile(r"</?think>|</?tool_call>|\[TOOL_CALLS\]|\[/?THINK\]|</?seed:(think|tool_call)>|<\|(channel|message|start|end|call)\|>|"
                     r"<function=|<\|tool_calls?_(begin|end)\|>|<\|python_tag\|>|<\|(START|END)_(THINKING|ACTION)\|>")
 TOKENS = 300
 
