@@ -5,7 +5,8 @@
 
 Starts `chimere serve` on MODEL. A stream and plain questions run alone first, then beside requests of each kind, which one
 client sends in turn (the last kind: six clients, six kinds at once), each with a body that the server has not seen. Each kind
-runs twice: without its constraint (the same prompt and number of tokens), then with it. One line for each kind:
+runs twice: with its constraint, and without it (about the same prompt and the same number of tokens); one whose requests are
+all refused is compared with no other requests at all. One line for each kind:
 
   answers   statuses of the hostile requests, and how many streams ended with an error ("error") or were cut off by the
             bench's end ("open")
@@ -24,6 +25,7 @@ import asyncio
 import collections
 import contextlib
 import itertools
+import json
 import multiprocessing
 import os
 import pathlib
@@ -48,9 +50,12 @@ def chat(question, tokens, **fields):
 
 
 def without_constraint(path, body):
-    """The same prompt and number of tokens; tools stay in the prompt."""
-    left = {key: value for key, value in body.items() if key not in ("grammar", "structured_outputs", "response_format")}
-    return path, {**left, "tool_choice": "none"} if "tools" in left else left
+    """About the same prompt and the same number of tokens; tools become a text."""
+    left = {key: value for key, value in body.items()
+            if key not in ("grammar", "structured_outputs", "response_format", "tools", "tool_choice")}
+    if "tools" in body:
+        left["messages"] = [{"role": "system", "content": "\n".join(map(json.dumps, body["tools"]))}, *body["messages"]]
+    return path, left
 
 
 def grammar(text):
@@ -223,12 +228,14 @@ def measure(port, args):
     asyncio.run(together(1, questions(port, []), stream(port, [])))  # not counted
     asyncio.run(together(args.seconds, questions(port, firsts)))
     asyncio.run(together(args.seconds, stream(port, times)))
-    median, largest = milliseconds(times)
-    print(f"each alone: median {median:.2f} ms, largest {largest:.1f} ms, first {1000 * statistics.median(firsts):.1f} ms")
+    alone = (*milliseconds(times), 1000 * statistics.median(firsts))
+    print(f"each alone: median {alone[0]:.2f} ms, largest {alone[1]:.1f} ms, first {alone[2]:.1f} ms")
     print(f"{'kind':24} {'answers':>20} {'median':>13} {'largest':>15} {'first':>15} {'gap':>5} {'wait':>5}")
     for at, kind in enumerate(args.kinds or [*KINDS, SIX]):
-        _, plain = beside(port, kind, without_constraint, 100000 * at, args.seconds)
         answers, constrained = beside(port, kind, same, 100000 * at + 50000, args.seconds)
+        # Requests that are all refused are compared with none: without the constraint they would be answered.
+        plain = alone if answers.endswith("x400") and " " not in answers else beside(
+            port, kind, without_constraint, 100000 * at, args.seconds)[1]
         columns = [f"{a:.{digits}f} {b:.{digits}f}" for a, b, digits in zip(plain, constrained, (2, 1, 1))]
         gap, wait = constrained[1] / plain[1], constrained[2] / plain[2]
         print(f"{kind:24} {answers:>20} {columns[0]:>13} {columns[1]:>15} {columns[2]:>15} {gap:>5.1f} {wait:>5.1f}", flush=True)

@@ -305,8 +305,18 @@ std::vector<std::string> model_languages(const gguf::Reader& file) {
   return shipped ? std::vector<std::string>{"en"} : std::vector<std::string>{};
 }
 
+/// Of countries, as in "pt-BR".
+constexpr std::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
 std::string language_notice(std::string_view question, std::span<const std::string> known) {
-  if (known.empty()) return "";
+  // "multilingual", for instance, tells nothing; and the texts of files are not shown as they are.
+  const auto is_code = [](const std::string& code) {
+    const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    return (code.size() == 2 || (code.size() == 5 && code[2] == '-' &&
+                                 code.substr(3).find_first_not_of(kCapitals) == code.npos)) &&
+           letter(code[0]) && letter(code[1]);
+  };
+  if (known.empty() || !std::ranges::all_of(known, is_code)) return "";
   const auto languages = question_languages(question);
   if (languages.empty()) return "";
   // "pt-BR" is Portuguese.

@@ -106,6 +106,9 @@ TEST(LanguageNotice, NamesWhatTheModelKnows) {
             "that know other languages.");
   EXPECT_EQ(language_notice("What does ls do?", english), "");
   EXPECT_EQ(language_notice("Wie heißt du?", {}), "");
+  for (const char* other : {"multilingual", "e\x1b", "pt-\x1b[2J", "", "en-us"}) {
+    EXPECT_EQ(language_notice("Wie heißt du?", {{"en", other}}), "") << other;
+  }
   const std::vector<std::string> several = {"en", "de", "pt-BR", "xx"};
   EXPECT_EQ(language_notice("Wie heißt du?", several), "");
   EXPECT_EQ(language_notice("Qual é a capital da França?", several), "");

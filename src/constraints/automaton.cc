@@ -199,8 +199,9 @@ Error Automaton::no_token(State state) {
   }
   return unsupported(
       "The constraint of this request leads to a text that the vocabulary of this model cannot "
-      "write: no token begins with a byte that may follow (" +
-      bytes + "). Use a model with a token for each byte, or other texts.");
+      "write: none of its tokens can follow" +
+      (bytes.empty() ? "" : ", where the next byte may be " + bytes) +
+      ". Use a model with a token for each byte, or other texts.");
 }
 
 bool Automaton::unconstrained(State state, WorkBudget& budget) {

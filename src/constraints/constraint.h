@@ -174,6 +174,7 @@ class Matcher {
   std::vector<uint32_t> mask_;
   State mask_state_ = kDead;  ///< that mask_ belongs to
   bool mask_valid_ = false;
+  size_t stuck_ = 0;  ///< of states_, where status_ says that no token can follow; 0: nowhere
   StateFacts facts_;
   State facts_state_ = kDead;  ///< that facts_ belongs to
   bool unconstrained_ = false;

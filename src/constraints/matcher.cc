@@ -41,7 +41,7 @@ std::span<const uint32_t> Matcher::mask() {
   mask_.resize(automaton_->trie().mask_words());
   if (status_.ok()) {
     status_ = automaton_->mask(state(), mask_, budget_);
-    (void)within_budget();
+    if (within_budget() && !status_.ok() && automaton_->status().ok()) stuck_ = states_.size();
   }
   if (!status_.ok()) automaton_->mask_of_end(mask_);
   mask_state_ = state();
@@ -103,6 +103,11 @@ bool Matcher::accept(int32_t token) {
 void Matcher::rollback(int32_t tokens) {
   const size_t kept = states_.size() - static_cast<size_t>(std::clamp(tokens, 0, accepted()));
   states_.resize(kept);
+  if (kept >= stuck_) return;
+  // No token could follow a draft that is taken back.
+  stuck_ = 0;
+  status_ = {};
+  mask_valid_ = false;
 }
 
 bool Matcher::complete() { return state() == kDead || facts().accepts; }

@@ -154,7 +154,7 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
   std::optional<text::ReasoningSplitter> splitter;
   if (options.split) {
     splitter.emplace(request.reasoning, request.reasoning_tags);
-    (void)splitter->push(text_of(request, *loaded_.tokenizer, sequence.generated));
+    splitter->skip(text_of(request, *loaded_.tokenizer, sequence.generated));
   }
   if (options.logprobs) request.sampling.logprobs = 0;
   // A generation with state of its own between tokens runs to its end in one call.

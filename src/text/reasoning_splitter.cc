@@ -100,6 +100,12 @@ ReasoningSplitter::Piece ReasoningSplitter::push(std::string_view text) {
   return advance(false);
 }
 
+void ReasoningSplitter::skip(std::string_view text) {
+  (void)push(text);
+  // finish() drops the white space at the end of reasoning, to which more may belong.
+  if (state_ != State::kThinking || !without_leading_space(held_).empty()) held_.clear();
+}
+
 ReasoningSplitter::Piece ReasoningSplitter::finish() { return advance(true); }
 
 }  // namespace chimere::text

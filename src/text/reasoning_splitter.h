@@ -29,6 +29,8 @@ class ReasoningSplitter {
 
   /// Adds text; returns the parts whose kind is certain.
   Piece push(std::string_view text);
+  /// The text of an earlier generation, which this one continues: finish() has released it.
+  void skip(std::string_view text);
   /// The text has ended: returns the text that was held back.
   Piece finish();
   bool thinking() const { return state_ == State::kThinking; }

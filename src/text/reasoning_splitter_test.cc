@@ -111,6 +111,26 @@ TEST(ReasoningSplitter, WithoutTagsEverythingIsContent) {
   check_split({Start::kThinking, "x</think>", "", "x</think>"}, {});
 }
 
+TEST(ReasoningSplitter, AGenerationInPartsHasEachByteOnce) {
+  const std::string text = "a < b\n  </x <c";
+  for (size_t cut = 1; cut < text.size(); ++cut) {
+    SCOPED_TRACE(cut);
+    std::string reasoning;
+    std::string earlier;
+    for (const std::string& part : {text.substr(0, cut), text.substr(cut)}) {
+      ReasoningSplitter splitter(Start::kThinking, kSplitTags);
+      splitter.skip(earlier);
+      for (const char c : part) reasoning += splitter.push({&c, 1}).reasoning;
+      reasoning += splitter.finish().reasoning;
+      earlier += part;
+    }
+    EXPECT_EQ(reasoning, text);
+  }
+  ReasoningSplitter splitter(Start::kThinking, kSplitTags);
+  splitter.skip("why</think>\n\nsince");
+  EXPECT_EQ(splitter.push(" <b>").content, " <b>");
+}
+
 TEST(ReasoningSplitter, ReleasesReasoningBeforeItEnds) {
   ReasoningSplitter splitter(Start::kThinking, kSplitTags);
   EXPECT_EQ(splitter.push("one ").reasoning, "one");

@@ -268,8 +268,8 @@ TEST_F(CApi, AnswersFollowWhatIsAsked) {
       add_to(sequence, asked, "1", parts);
     }
     chimere_sequence_free(sequence);
-    ASSERT_LE(parts.ids.size(), whole.ids.size() + 1);
-    EXPECT_TRUE(std::equal(whole.ids.begin(), whole.ids.end(), parts.ids.begin()));
+    if (parts.ids.size() > whole.ids.size()) parts.ids.pop_back();
+    EXPECT_EQ(parts.ids, whole.ids);
     EXPECT_EQ(parts.text, whole.text);
   }
 
