@@ -9,7 +9,7 @@
 
 namespace chimere::text {
 
-/// Reasoning stands between its tags at the beginning of a generation; many templates write the
+/// Reasoning is between its tags at the beginning of a generation; many templates write the
 /// opening tag into the prompt. White space around the reasoning and before the answer is dropped,
 /// and so are the texts around the answer. The result does not depend on how the text is split.
 /// Tags that are control tokens must be in the text: see engine::Request::shows().

@@ -261,7 +261,7 @@ TEST_F(CApi, AnswersFollowWhatIsAsked) {
     chimere_sequence_free(sequence);
     EXPECT_EQ(whole.finish, CHIMERE_FINISH_STOP);
     EXPECT_TRUE(std::regex_match(whole.text, std::regex(c.pattern))) << whole.text;
-    // Token by token it is the same answer, behind which a call finds its end only.
+    // Token by token it is the same answer, after which a call finds only its end.
     Answer parts;
     sequence = sequence_of(closed);
     for (int i = 0; i < 200 && parts.finish != CHIMERE_FINISH_STOP; ++i) {
