@@ -3,7 +3,7 @@
 
   bench/first_token.py PROGRAM [--runs N] [--question TEXT] [--limit SECONDS] [-- FLAGS ..]
 
-FLAGS follow the question, such as -m MODEL. Standard output is the terminal; standard error, with its notes, is a pipe, so
+FLAGS follow the question, such as -m MODEL. Standard output is the terminal; standard error, with its notes, is dropped, so
 that the first byte on the terminal is the answer's. Prints the median, least and greatest of N runs after one that is not
 counted, and the processor time to the end of an answer of one token. With --limit, fails if the median is above it.
 """

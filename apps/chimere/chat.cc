@@ -111,7 +111,7 @@ class Chat {
         fmt::format("{} ({} parameters). {}", terminal::visible(s.model_name()),
                     count_text(s.facts().parameters), length_text());
     tell(text);
-    // Who continues a conversation has seen it.
+    // A conversation that continues has shown it before.
     if (s.facts().parameters < kTiny && s.conversation().questions() == 0) suggest_models();
   }
 

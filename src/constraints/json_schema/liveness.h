@@ -54,7 +54,8 @@ class Liveness {
   const Status& status() const { return status_; }
   /// From now on, what cannot be decided is not offered, and is no error.
   void begin_document();
-  /// What an object needs could not be decided: as begin_document() says.
+  /// What an object of the record needs could not be decided: an error while compiling, afterwards
+  /// the reason of a dead end.
   void undecided(RecordId record, Error error);
   /// Nothing can follow a state that was offered: makes status() the error of what could not be
   /// decided.
