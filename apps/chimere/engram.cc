@@ -39,6 +39,7 @@ struct TableFlags {
   double minimum = 0;
   int64_t from_order = 2;
   int64_t version = 2;
+  bool special = false;
 };
 
 /// "2026-11-22" as days since 1970-01-01; empty: today.
@@ -95,17 +96,18 @@ Status report_written(const CommandLine& line, const std::string& path,
 
 using Documents = std::vector<std::vector<int32_t>>;
 
-Result<Documents> tokens_of(const std::string& path, const text::Tokenizer& tokenizer) {
+Result<Documents> tokens_of(const std::string& path, const text::Tokenizer& tokenizer,
+                            bool special) {
   CHIMERE_TRY(const auto texts, read_documents(path));
   Documents documents;
-  for (const std::string& text : texts) documents.push_back(tokenizer.encode(text, false));
+  for (const std::string& text : texts) documents.push_back(tokenizer.encode(text, special));
   return documents;
 }
 
 Status build_legacy(const TableFlags& flags, const text::Tokenizer& tokenizer) {
   Documents documents;
   for (const std::string& path : flags.inputs) {
-    CHIMERE_TRY(Documents some, tokens_of(path, tokenizer));
+    CHIMERE_TRY(Documents some, tokens_of(path, tokenizer, flags.special));
     std::ranges::move(some, std::back_inserter(documents));
   }
   const auto content = engram::legacy_content(documents, static_cast<uint32_t>(flags.order));
@@ -123,7 +125,7 @@ Status build(const CommandLine& line, const TableFlags& flags) {
   CHIMERE_TRY(const uint16_t day, parse_day(flags.date));
   std::vector<engram::Counts> all;
   for (const std::string& path : flags.inputs) {
-    CHIMERE_TRY(const Documents documents, tokens_of(path, *tokenizer));
+    CHIMERE_TRY(const Documents documents, tokens_of(path, *tokenizer, flags.special));
     engram::Occurrence occurrence;
     occurrence.source =
         flags.source.empty() ? std::filesystem::path(path).filename().string() : flags.source;
@@ -266,6 +268,9 @@ void declare_engram(Command& app, CommandLine& line) {
     command.option("--weight", flags->weight, "Count of one occurrence")
         .range(1.0 / engram::kOne, 1e4)
         .show_default();
+    command.flag("--special", flags->special,
+                 "Control tokens such as <|im_end|> in the texts are those tokens: for prompts and "
+                 "answers as the model reads and writes them");
     command.option("--table-version", flags->version, "2, or 1: a single order, for older programs")
         .range(1, 2)
         .show_default();

@@ -15,11 +15,6 @@
 namespace chimere::app {
 namespace {
 
-std::string hub_address(const Settings& settings) {
-  const std::string& named = settings.get(settings::kHubEndpoint);
-  return named.empty() ? std::string(settings::kHubEndpoint.default_value) : named;
-}
-
 /// Asks a question that Enter or "y" affirms; other letters, Esc, Ctrl-C and Ctrl-D deny it.
 bool affirmed(const std::string& question, TerminalUse use) {
   const InterruptScope interrupt;
@@ -38,6 +33,11 @@ bool affirmed(const std::string& question, TerminalUse use) {
 }
 
 }  // namespace
+
+std::string hub_address(const Settings& settings) {
+  const std::string& named = settings.get(settings::kHubEndpoint);
+  return named.empty() ? std::string(settings::kHubEndpoint.default_value) : named;
+}
 
 Result<hub::Pulled> pull_model(const hub::ModelName& name, const Settings& settings,
                                std::function<bool(int64_t)> confirm) {

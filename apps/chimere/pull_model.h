@@ -12,6 +12,9 @@
 
 namespace chimere::app {
 
+/// The address of the hub.
+std::string hub_address(const Settings& settings);
+
 /// hub::pull() into the model folder, from the hub of the settings, with its progress on standard
 /// error; Ctrl-C stops it. `confirm`: hub::PullOptions::confirm. Errors: those of hub::pull().
 Result<hub::Pulled> pull_model(const hub::ModelName& name, const Settings& settings,

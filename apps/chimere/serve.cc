@@ -26,6 +26,7 @@
 #include "runtime/model_facts.h"
 #include "runtime/runtime.h"
 #include "runtime/state_folder.h"
+#include "served_folder.h"
 #include "served_models.h"
 #include "serving/api.h"
 #include "serving/http_server.h"
@@ -243,6 +244,8 @@ Status serve(const CommandLine& line) {
   CHIMERE_TRY(const OdoHost odo, make_odo_host(s, std::ref(log)));
   api_options.orchestrator = odo.orchestrator.get();
   api_options.collections = odo.collections.get();
+  ServedFolder model_files(s);
+  if (serves_several(s)) api_options.files = &model_files;
   serving::Api api(api_options, models, keys.get());
   std::unique_ptr<serving::UsageFile> usage;
   if (keys != nullptr && !folder.empty()) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/carried_reasoning.h"
 #include "protocol/generation_fields.h"
 #include "protocol/output_format.h"
 #include "protocol/request_types.h"
@@ -110,6 +111,16 @@ void read_block_thinking(Fields& fields, const FieldInfo& info, const RequestLim
   if (!fields.text(info.name, out.thinking) && out.type == "thinking") fields.missing(info.name);
 }
 
+/// Of a reasoning whose text the response left out.
+void read_signature(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    Block& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr || !value->is_string() || !out.thinking.empty()) return;
+  if (auto reasoning = carried_reasoning(value->get_ref<const std::string&>())) {
+    out.thinking = *std::move(reasoning);
+  }
+}
+
 template <std::string Block::*kMember, char kFirst>
 void read_of_tool(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                   Block& out) {
@@ -158,7 +169,7 @@ constexpr auto kBlockRows = std::to_array<BlockRow::Row>({
     BlockRow::other({.name = "tool_use_id"}, &read_of_tool<&Block::tool_use_id, 'r'>),
     BlockRow::other({.name = "content"}, &read_result),
     BlockRow::no_effect("is_error"),
-    BlockRow::no_effect("signature"),
+    BlockRow::other({.name = "signature"}, &read_signature),
     BlockRow::no_effect("data"),
     BlockRow::no_effect("caller"),
     BlockRow::no_effect("cache_control"),
@@ -316,6 +327,11 @@ constexpr auto kToolRows = std::to_array<ToolRow::Row>({
     ToolRow::no_effect("input_examples"),
 });
 constexpr ObjectType<Tool> kAnthropicToolType{kToolRows};
+
+void read_anthropic_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                          MessagesRequest& out) {
+  read_tools<kAnthropicToolType>(fields, info, limits, "custom", out.tools);
+}
 
 using ChoiceRow = FieldsOf<MessagesRequest>;
 
@@ -565,12 +581,15 @@ constexpr auto kSharedRows = std::to_array<Row::Row>({
                 .invalid = R"([1, {}, [1]])",
                 .members = &describe<kTextBlockType>},
                &read_system),
-    Row::list<&MessagesRequest::tools, kAnthropicToolType>(
-        {.name = "tools",
-         .help = "[Tools](serving.md#tools) that the model may call",
-         .limit = &RequestLimits::tools,
-         .valid = R"([[], [{"name": "g", "input_schema": {"type": "object"}}]])",
-         .invalid = R"([1, {}, [1], [{}]])"}),
+    Row::other({.name = "tools",
+                .help = "[Tools](serving.md#tools) that the model may call; those that Anthropic "
+                        "defines are left out, with a warning",
+                .limit = &RequestLimits::tools,
+                .type_text = "list of objects",
+                .valid = R"([[], [{"name": "g", "input_schema": {"type": "object"}}]])",
+                .invalid = R"([1, {}, [1], [{}]])",
+                .members = &describe<kAnthropicToolType>},
+               &read_anthropic_tools),
     Row::other({.name = "tool_choice",
                 .help = "Whether there are calls",
                 .default_value = "`{\"type\": \"auto\"}`",
@@ -639,6 +658,21 @@ constexpr auto kCountRows = std::to_array<Row::Row>({
     Row::other(kLimitInfo, &read_limit<false>),
 });
 
+/// Whether the request asks for a cached prompt anywhere.
+bool marks_cache(const Json& body) {
+  const auto marked = [](const Json& value) {
+    const auto mark = value.is_object() ? value.find("cache_control") : value.end();
+    return mark != value.end() && !mark->is_null();
+  };
+  const auto any = [&](const Json& parent, const char* name, const auto& test) {
+    const auto list = parent.is_object() ? parent.find(name) : parent.end();
+    return list != parent.end() && list->is_array() && std::ranges::any_of(*list, test);
+  };
+  const auto message = [&](const Json& value) { return any(value, "content", marked); };
+  return marked(body) || any(body, "system", marked) || any(body, "tools", marked) ||
+         any(body, "messages", message);
+}
+
 void check_messages(Fields& fields, const RequestLimits& /*limits*/, const MessagesRequest& out) {
   check_continued(fields, out);
   check_tool_names(fields, out.tools, "name");
@@ -654,8 +688,13 @@ std::optional<ApiError> parse_messages(std::string_view body, const Settings& de
                                        MessagesRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(counting ? kCountTokensType : kMessagesType, body, with_notes(limits, out), out,
-                    kDeepJson);
+  const RequestLimits own = with_notes(limits, out);
+  Json object;
+  if (auto error = parse_object(body, kDeepJson, object)) return error;
+  Fields fields(object, "");
+  (counting ? kCountTokensType : kMessagesType).read(fields, own, out);
+  out.marks_cache = marks_cache(object);
+  return fields.finish(own);
 }
 
 }  // namespace chimere::protocol

@@ -3,14 +3,15 @@
 #include <string>
 #include <utility>
 
+#include "protocol/carried_reasoning.h"
 #include "protocol/generation_writer.h"
 #include "protocol/json_text.h"
 
 namespace chimere::protocol {
 namespace {
 
-/// What clients send back with the reasoning. It is not verified.
-constexpr std::string_view kSignature = "unsigned";
+/// What clients send back with the text of the reasoning. It is not verified.
+constexpr std::string_view kUnsigned = "unsigned";
 
 const char* stop_reason(const Choice& choice) {
   if (choice.finish_reason == "tool_calls") return "tool_use";
@@ -25,14 +26,6 @@ Json stop_sequence(const Choice& choice) {
   return named ? Json(choice.stop_text) : Json();
 }
 
-/// Anthropic counts the tokens that were read from the cache apart from the others.
-Json usage_json(const Usage& usage) {
-  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
-          {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", usage.cached_tokens},
-          {"output_tokens", usage.completion_tokens}};
-}
-
 /// The arguments of a call as an object; of a call that was cut off, what it is.
 Json input_json(const std::string& arguments) {
   Json out = Json::parse(arguments, nullptr, false);
@@ -41,8 +34,11 @@ Json input_json(const std::string& arguments) {
 
 class AnthropicWriter final : public GenerationWriter {
  public:
-  AnthropicWriter(std::string id, std::string model, bool show_thinking)
-      : id_(std::move(id)), model_(std::move(model)), show_thinking_(show_thinking) {}
+  AnthropicWriter(std::string id, std::string model, bool show_thinking, bool counts_writes)
+      : id_(std::move(id)),
+        model_(std::move(model)),
+        show_thinking_(show_thinking),
+        counts_writes_(counts_writes) {}
 
   const std::string& id() const override { return id_; }
   std::string_view call_prefix() const override { return "toolu_"; }
@@ -63,6 +59,7 @@ class AnthropicWriter final : public GenerationWriter {
     std::string out;
     if (!part.reasoning.empty()) {
       begin(Open::kThinking, {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}}, out);
+      reasoning_ += part.reasoning;
       if (show_thinking_) delta({{"type", "thinking_delta"}, {"thinking", part.reasoning}}, out);
     }
     if (!part.content.empty()) {
@@ -104,7 +101,7 @@ class AnthropicWriter final : public GenerationWriter {
     if (!choice.reasoning.empty()) {
       content.push_back({{"type", "thinking"},
                          {"thinking", show_thinking_ ? choice.reasoning : ""},
-                         {"signature", kSignature}});
+                         {"signature", signature(choice.reasoning)}});
     }
     if (!choice.content.empty()) {
       content.push_back({{"type", "text"}, {"text", choice.content}, {"citations", nullptr}});
@@ -130,6 +127,20 @@ class AnthropicWriter final : public GenerationWriter {
     return {{"id", id_}, {"type", "message"}, {"role", "assistant"}, {"model", model_}};
   }
 
+  std::string signature(const std::string& reasoning) const {
+    return show_thinking_ ? std::string(kUnsigned) : carry_reasoning(reasoning);
+  }
+
+  /// Anthropic counts the tokens that were read from the cache, those that were written to it and
+  /// the others apart. Here every prompt is written.
+  Json usage_json(const Usage& usage) const {
+    const int64_t computed = usage.prompt_tokens - usage.cached_tokens;
+    return {{"input_tokens", counts_writes_ ? 0 : computed},
+            {"cache_creation_input_tokens", counts_writes_ ? computed : 0},
+            {"cache_read_input_tokens", usage.cached_tokens},
+            {"output_tokens", usage.completion_tokens}};
+  }
+
   static std::string event(const char* type, const Json& members) {
     Json out = {{"type", type}};
     out.update(members);
@@ -150,7 +161,8 @@ class AnthropicWriter final : public GenerationWriter {
   void end_block(std::string& out) {
     if (open_ == Open::kNone) return;
     if (open_ == Open::kThinking) {
-      delta({{"type", "signature_delta"}, {"signature", kSignature}}, out);
+      delta({{"type", "signature_delta"}, {"signature", signature(reasoning_)}}, out);
+      reasoning_.clear();
     }
     out += event("content_block_stop", {{"index", index_++}});
     open_ = Open::kNone;
@@ -159,16 +171,19 @@ class AnthropicWriter final : public GenerationWriter {
   const std::string id_;
   const std::string model_;
   const bool show_thinking_;
+  const bool counts_writes_;
   Open open_ = Open::kNone;
-  int64_t index_ = 0;  ///< of the open or next block
+  int64_t index_ = 0;      ///< of the open or next block
+  std::string reasoning_;  ///< of the open block
   Json last_;          ///< how the generation ended
 };
 
 }  // namespace
 
 std::unique_ptr<GenerationWriter> anthropic_writer(std::string id, std::string model,
-                                                   bool show_thinking) {
-  return std::make_unique<AnthropicWriter>(std::move(id), std::move(model), show_thinking);
+                                                   bool show_thinking, bool counts_writes) {
+  return std::make_unique<AnthropicWriter>(std::move(id), std::move(model), show_thinking,
+                                           counts_writes);
 }
 
 namespace {

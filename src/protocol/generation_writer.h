@@ -55,9 +55,11 @@ class GenerationWriter {
 /// has the usage.
 std::unique_ptr<GenerationWriter> openai_writer(ResponseHead head, bool chat, bool include_usage);
 
-/// Anthropic's Messages. `show_thinking`: with the text of the reasoning.
+/// Anthropic's Messages. `show_thinking`: with the text of the reasoning; else the signature
+/// carries it. `counts_writes`: the tokens of the prompt that were computed count as written to the
+/// cache.
 std::unique_ptr<GenerationWriter> anthropic_writer(std::string id, std::string model,
-                                                   bool show_thinking);
+                                                   bool show_thinking, bool counts_writes);
 /// The response of count_tokens.
 std::string token_count_response(int64_t tokens);
 
@@ -65,14 +67,17 @@ std::string token_count_response(int64_t tokens);
 std::string anthropic_model_list(std::span<const ModelEntry> models);
 std::string anthropic_model(const ModelEntry& model);
 
-/// OpenAI's Responses. `echo`: ResponsesRequest::echo; `stored`: whether it can be retrieved later.
-/// whole() may be called after the events of a stream and then repeats their ids.
+/// OpenAI's Responses. `echo` and `carry_reasoning`: of the ResponsesRequest; `stored`: whether it
+/// can be retrieved later. whole() may be called after the events of a stream and then repeats their
+/// ids.
 std::unique_ptr<GenerationWriter> responses_writer(ResponseHead head, const std::string& echo,
-                                                   bool stored);
+                                                   bool stored, bool carry_reasoning);
 /// The input of a stored response as a list of items; `input`: ResponsesRequest::input.
 std::string input_items_response(const std::string& input);
 /// The response of /v1/responses/input_tokens.
 std::string input_token_count_response(int64_t tokens);
+/// The response of /v1/responses/{id}/cancel, whose generation has been told to end.
+std::string cancelled_response(const ResponseHead& head);
 std::string deleted_response(std::string_view id);
 
 /// Milliseconds since 1970 as the time in UTC of ISO 8601, like 2026-01-31T12:00:00.000Z.

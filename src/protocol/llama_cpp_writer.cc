@@ -3,9 +3,20 @@
 #include <utility>
 
 #include "protocol/json_text.h"
+#include "protocol/logprobs_json.h"
 
 namespace chimere::protocol {
 namespace {
+
+/// `n` tokens in `seconds` as llama.cpp's server says it.
+void add_rate(const std::string& name, int64_t n, double seconds, Json& out) {
+  constexpr double kMilliseconds = 1000;
+  const auto tokens = static_cast<double>(n);
+  out[name + "_n"] = n;
+  out[name + "_ms"] = seconds * kMilliseconds;
+  out[name + "_per_token_ms"] = n > 0 ? seconds * kMilliseconds / tokens : 0;
+  out[name + "_per_second"] = seconds > 0 ? tokens / seconds : 0;
+}
 
 class LlamaCppWriter final : public GenerationWriter {
  public:
@@ -18,8 +29,12 @@ class LlamaCppWriter final : public GenerationWriter {
   }
   std::string piece(const Choice& part) override {
     if (!part.finish_reason.empty()) remember(part);
-    if (part.content.empty()) return "";
-    return sse_event(to_text({{"content", part.content}, {"stop", false}}));
+    if (part.content.empty() && part.logprobs.empty()) return "";
+    Json out = {{"index", part.index}, {"content", part.content}, {"stop", false}};
+    if (!part.logprobs.empty()) {
+      out["completion_probabilities"] = token_logprobs_json(part.logprobs);
+    }
+    return sse_event(to_text(out));
   }
   std::string close(const Usage& usage, const Timings& timings) override {
     return sse_event(to_text(document("", usage, timings)));
@@ -27,8 +42,13 @@ class LlamaCppWriter final : public GenerationWriter {
   std::string fail(const ApiError& error) override { return sse_event(error_body(error)); }
   std::string whole(std::span<const Choice> choices, const Usage& usage,
                     const Timings& timings) override {
-    remember(choices.front());
-    return to_text(document(choices.front().content, usage, timings));
+    const Choice& choice = choices.front();
+    remember(choice);
+    Json out = document(choice.content, usage, timings);
+    if (choice.has_logprobs) {
+      out["completion_probabilities"] = token_logprobs_json(choice.logprobs);
+    }
+    return to_text(out);
   }
 
  private:
@@ -37,7 +57,11 @@ class LlamaCppWriter final : public GenerationWriter {
     type_ = end.finish_reason == "length" ? "limit" : stop_text_.empty() ? "eos" : "word";
   }
   Json document(const std::string& content, const Usage& usage, const Timings& timings) const {
-    return {{"content", content},
+    Json times = {{"cache_n", usage.cached_tokens}};
+    add_rate("prompt", usage.prompt_tokens - usage.cached_tokens, timings.prompt, times);
+    add_rate("predicted", usage.completion_tokens, timings.decode, times);
+    return {{"index", 0},
+            {"content", content},
             {"id_slot", -1},
             {"stop", true},
             {"model", model_},
@@ -47,11 +71,7 @@ class LlamaCppWriter final : public GenerationWriter {
             {"truncated", false},
             {"stop_type", type_},
             {"stopping_word", stop_text_},
-            {"timings",
-             {{"prompt_n", usage.prompt_tokens - usage.cached_tokens},
-              {"prompt_ms", timings.prompt * 1000},
-              {"predicted_n", usage.completion_tokens},
-              {"predicted_ms", timings.decode * 1000}}}};
+            {"timings", std::move(times)}};
   }
 
   const std::string id_;

@@ -12,7 +12,7 @@
 
 namespace chimere::protocol {
 
-/// /infill.
+/// /completion and /infill.
 std::unique_ptr<GenerationWriter> llama_cpp_writer(std::string id, std::string model);
 
 struct ServerProps {

@@ -466,6 +466,65 @@ constexpr auto kShowRows = std::to_array<ShowRow::Row>({
     ShowRow::no_effect("verbose"),
 });
 
+using PullRow = FieldsOf<PullRequest>;
+using CopyRow = FieldsOf<CopyRequest>;
+
+void read_pull_model(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     PullRequest& out) {
+  read_model(fields, info.name, out.model);
+  // As Ollama's clients name models of the hub.
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (out.model.starts_with(host)) out.model.erase(0, host.size());
+  }
+}
+
+void check_pull(Fields& fields, const RequestLimits& /*limits*/, const PullRequest& out) {
+  if (out.model.empty()) fields.missing("model");
+}
+
+constexpr auto kPullRows = std::to_array<PullRow::Row>({
+    PullRow::other({.name = "model",
+                    .help = "`OWNER/NAME` or `OWNER/NAME:QUANT`, also with `hf.co/` before it",
+                    .required = true,
+                    .type_text = "text",
+                    .valid = R"(["o/m", "hf.co/o/m:Q4_K_M"])",
+                    .invalid = R"([1, [], ""])"},
+                   &read_pull_model),
+    PullRow::other({.name = "name",
+                    .help = "The older name of `model`",
+                    .type_text = "text",
+                    .valid = R"(["o/m"])",
+                    .invalid = "[1]"},
+                   &read_pull_model),
+    PullRow::boolean<&PullRequest::stream>(
+        {.name = "stream", .help = "Lines of JSON with the progress", .default_value = "true"}),
+    PullRow::no_effect("insecure"),
+});
+
+template <std::string CopyRequest::*kMember>
+void read_copy_model(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     CopyRequest& out) {
+  read_model(fields, info.name, out.*kMember);
+  if ((out.*kMember).empty()) fields.missing(info.name);
+}
+
+constexpr auto kCopyRows = std::to_array<CopyRow::Row>({
+    CopyRow::other({.name = "source",
+                    .help = "A model of the folder",
+                    .required = true,
+                    .type_text = "text",
+                    .valid = R"(["m", "m:latest"])",
+                    .invalid = R"([1, ""])"},
+                   &read_copy_model<&CopyRequest::source>),
+    CopyRow::other({.name = "destination",
+                    .help = "Its further name",
+                    .required = true,
+                    .type_text = "text",
+                    .valid = R"(["n"])",
+                    .invalid = R"([1, ""])"},
+                   &read_copy_model<&CopyRequest::destination>),
+});
+
 }  // namespace
 
 constexpr ObjectType<OllamaRequest> kOllamaChatType{kChatRows, &check_chat};
@@ -473,6 +532,8 @@ constexpr ObjectType<OllamaRequest> kOllamaGenerateType{kGenerateRows};
 constexpr ObjectType<EmbeddingsRequest> kOllamaEmbedType{kEmbedRows};
 constexpr ObjectType<EmbeddingsRequest> kOllamaEmbeddingsType{kEmbedOneRows};
 constexpr ObjectType<ShowRequest> kOllamaShowType{kShowRows};
+constexpr ObjectType<PullRequest> kOllamaPullType{kPullRows, &check_pull};
+constexpr ObjectType<CopyRequest> kOllamaCopyType{kCopyRows};
 
 std::optional<ApiError> parse_ollama(std::string_view body, const Settings& defaults,
                                      const RequestLimits& limits, bool chat, OllamaRequest& out) {
@@ -504,6 +565,18 @@ std::optional<ApiError> parse_ollama_show(std::string_view body, const RequestLi
                                           ShowRequest& out) {
   out = {};
   return parse_body(kOllamaShowType, body, limits, out);
+}
+
+std::optional<ApiError> parse_ollama_pull(std::string_view body, const RequestLimits& limits,
+                                          PullRequest& out) {
+  out = {};
+  return parse_body(kOllamaPullType, body, limits, out);
+}
+
+std::optional<ApiError> parse_ollama_copy(std::string_view body, const RequestLimits& limits,
+                                          CopyRequest& out) {
+  out = {};
+  return parse_body(kOllamaCopyType, body, limits, out);
 }
 
 }  // namespace chimere::protocol

@@ -37,6 +37,10 @@ std::string ollama_tags(std::span<const OllamaModel> models);
 std::string ollama_ps(std::span<const OllamaModel> models);
 std::string ollama_show(const OllamaModel& model);
 
+/// A line of a stream of /api/pull.
+std::string ollama_status(std::string_view status);
+std::string ollama_pulling(const std::string& model, int64_t done, int64_t total);
+
 /// `seconds`: of the request. `one`: of /api/embeddings.
 std::string ollama_embeddings(const std::string& model, std::span<const std::vector<float>> vectors,
                               int64_t tokens, double seconds, bool one);

@@ -131,6 +131,7 @@ struct ChatRequest : GenerationFields {
 /// Anthropic's Messages.
 struct MessagesRequest : ChatRequest {
   bool show_thinking = true;  ///< the response has the reasoning
+  bool marks_cache = false;   ///< it has a `cache_control`
 };
 
 /// OpenAI's Responses. `messages`: those of the input, without the instructions.
@@ -138,8 +139,9 @@ struct ResponsesRequest : ChatRequest {
   std::string instructions;  ///< may be empty
   std::string previous;      ///< id of the response that this one continues; may be empty
   bool store = true;
-  std::string input;  ///< the input as JSON text
-  std::string echo;   ///< JSON object: what the response repeats of the request
+  bool carry_reasoning = false;  ///< items of reasoning have it as `encrypted_content`, too
+  std::string input;             ///< the input as JSON text
+  std::string echo;              ///< JSON object: what the response repeats of the request
 };
 
 /// Ollama's /api/chat and /api/generate. No messages, and no raw prompt: the model is to be loaded.
@@ -153,6 +155,18 @@ struct OllamaRequest : ChatRequest {
 
 struct ShowRequest {
   std::string model;
+};
+
+/// Ollama's /api/pull.
+struct PullRequest {
+  std::string model;
+  bool stream = true;
+};
+
+/// Ollama's /api/copy.
+struct CopyRequest {
+  std::string source;
+  std::string destination;
 };
 
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
@@ -234,10 +248,17 @@ std::optional<ApiError> parse_cohere_embed(std::string_view body, const RequestL
                                            EmbeddingsRequest& out);
 std::optional<ApiError> parse_ollama_show(std::string_view body, const RequestLimits& limits,
                                           ShowRequest& out);
+std::optional<ApiError> parse_ollama_pull(std::string_view body, const RequestLimits& limits,
+                                          PullRequest& out);
+std::optional<ApiError> parse_ollama_copy(std::string_view body, const RequestLimits& limits,
+                                          CopyRequest& out);
 std::optional<ApiError> parse_infill(std::string_view body, const Settings& defaults,
                                      const RequestLimits& limits, InfillRequest& out);
 std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
                                          const RequestLimits& limits, CompletionRequest& out);
+/// llama.cpp's /completion.
+std::optional<ApiError> parse_llama_completion(std::string_view body, const Settings& defaults,
+                                               const RequestLimits& limits, CompletionRequest& out);
 std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimits& limits,
                                        TokenizeRequest& out);
 std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/carried_reasoning.h"
 #include "protocol/generation_fields.h"
 #include "protocol/output_format.h"
 #include "protocol/request_types.h"
@@ -128,6 +129,16 @@ void read_summary(Fields& fields, const FieldInfo& info, const RequestLimits& li
   if (out.reasoning.empty()) out.reasoning = std::move(summary);
 }
 
+/// Of a reasoning that the client sends back without its text.
+void read_encrypted_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                            Item& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr || !value->is_string() || !out.reasoning.empty()) return;
+  if (auto reasoning = carried_reasoning(value->get_ref<const std::string&>())) {
+    out.reasoning = *std::move(reasoning);
+  }
+}
+
 void read_call_output(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                       Item& out) {
   const Json* value = fields.any(info.name);
@@ -147,6 +158,7 @@ constexpr auto kItemRows = std::to_array<ItemRow::Row>({
     ItemRow::other({.name = "type"}, &read_item_type),
     ItemRow::other({.name = "role"}, &read_item_role),
     ItemRow::other({.name = "content"}, &read_item_content),
+    ItemRow::other({.name = "encrypted_content"}, &read_encrypted_content),
     ItemRow::other({.name = "summary"}, &read_summary),
     ItemRow::other({.name = "call_id"}, &read_of_call<&Item::call_id>),
     ItemRow::other({.name = "name"}, &read_of_call<&Item::name>),
@@ -155,7 +167,6 @@ constexpr auto kItemRows = std::to_array<ItemRow::Row>({
     ItemRow::no_effect("id"),
     ItemRow::no_effect("status"),
     ItemRow::no_effect("phase"),
-    ItemRow::no_effect("encrypted_content"),
     ItemRow::no_effect("parsed_arguments"),
 });
 constexpr ObjectType<Item> kItemType{kItemRows};
@@ -265,6 +276,11 @@ constexpr auto kToolRows = std::to_array<ToolRow::Row>({
          .default_value = "false"}),
 });
 constexpr ObjectType<Tool> kFlatToolType{kToolRows};
+
+void read_response_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                         ResponsesRequest& out) {
+  read_tools<kFlatToolType>(fields, info, limits, "function", out.tools);
+}
 
 void read_choice(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                  ResponsesRequest& out) {
@@ -392,15 +408,17 @@ void read_include(Fields& fields, const FieldInfo& info, const RequestLimits& /*
   const Json* list = fields.list(info.name, 0, 16);
   if (list == nullptr) return;
   for (const Json& name : *list) {
-    // The reasoning is in the response as text anyway.
-    if (name == "reasoning.encrypted_content") continue;
+    if (name == "reasoning.encrypted_content") {
+      out.carry_reasoning = true;
+      continue;
+    }
     if (name == "message.output_text.logprobs") {
       out.logprobs = std::max<int64_t>(out.logprobs, 0);
       continue;
     }
     return fields.fail(
         "'include' can only have \"message.output_text.logprobs\" and "
-        "\"reasoning.encrypted_content\", which has no effect: the reasoning is returned as text.",
+        "\"reasoning.encrypted_content\".",
         info.name, "unsupported_value");
   }
 }
@@ -429,12 +447,15 @@ constexpr auto kResponsesRows = std::to_array<Row::Row>({
         {.name = "store",
          .help = "Whether the response is stored, if the server has a store",
          .default_value = "true"}),
-    Row::list<&ResponsesRequest::tools, kFlatToolType>(
-        {.name = "tools",
-         .help = "[Functions](serving.md#tools) that the model may call",
-         .limit = &RequestLimits::tools,
-         .valid = R"([[], [{"type": "function", "name": "g"}]])",
-         .invalid = R"([1, {}, [1], [{}], [{"type": "web_search"}]])"}),
+    Row::other({.name = "tools",
+                .help = "[Functions](serving.md#tools) that the model may call; tools of other "
+                        "types are left out, with a warning",
+                .limit = &RequestLimits::tools,
+                .type_text = "list of objects",
+                .valid = R"([[], [{"type": "function", "name": "g"}]])",
+                .invalid = R"([1, {}, [1], [{}], [{"type": "web_search"}]])",
+                .members = &describe<kFlatToolType>},
+               &read_response_tools),
     Row::other({.name = "tool_choice",
                 .help = "Whether there are calls",
                 .default_value = "`auto`",
@@ -488,8 +509,8 @@ constexpr auto kResponsesRows = std::to_array<Row::Row>({
                 .invalid = R"(["auto", 1])"},
                &read_truncation),
     Row::other({.name = "include",
-                .help = "Log-probabilities of the tokens of messages; the reasoning is returned as "
-                        "text anyway",
+                .help = "Log-probabilities of the tokens of messages; the reasoning in a form "
+                        "that [clients send back](responses.md#items)",
                 .type_text = "list of `\"message.output_text.logprobs\"` and "
                              "`\"reasoning.encrypted_content\"`",
                 .valid = R"([[], ["reasoning.encrypted_content"],

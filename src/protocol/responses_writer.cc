@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/carried_reasoning.h"
 #include "protocol/generation_writer.h"
 #include "protocol/json_text.h"
 #include "protocol/logprobs_json.h"
@@ -32,8 +33,11 @@ Json reasoning_part(const std::string& text) {
 
 class ResponsesWriter final : public GenerationWriter {
  public:
-  ResponsesWriter(ResponseHead head, const std::string& echo, bool stored)
-      : head_(std::move(head)), echo_(Json::parse(echo)), stored_(stored) {}
+  ResponsesWriter(ResponseHead head, const std::string& echo, bool stored, bool carry_reasoning)
+      : head_(std::move(head)),
+        echo_(Json::parse(echo)),
+        stored_(stored),
+        carry_reasoning_(carry_reasoning) {}
 
   const std::string& id() const override { return head_.id; }
 
@@ -83,10 +87,15 @@ class ResponsesWriter final : public GenerationWriter {
   }
 
   std::string fail(const ApiError& error) override {
-    Json response = document("failed", items_, Json());
-    response["error"] = {{"code", error.status() == 429 ? "rate_limit_exceeded" : "server_error"},
-                         {"message", error.message}};
-    return event("response.failed", {{"response", std::move(response)}});
+    std::string out;
+    end_item(false, out);
+    const bool cancelled = error.code.name() == "cancelled";
+    Json response = document(cancelled ? "cancelled" : "failed", items_, Json());
+    const char* code = cancelled                 ? "cancelled"
+                       : error.status() == 429 ? "rate_limit_exceeded"
+                                               : "server_error";
+    response["error"] = {{"code", code}, {"message", error.message}};
+    return out += event("response.failed", {{"response", std::move(response)}});
   }
 
   std::string whole(std::span<const Choice> choices, const Usage& usage,
@@ -146,11 +155,13 @@ class ResponsesWriter final : public GenerationWriter {
     Json content = Json::array();
     if (open_ == Kind::kReasoning) {
       if (whole) content.push_back(reasoning_part(text_));
-      return {{"id", item_id_},
-              {"type", "reasoning"},
-              {"status", status},
-              {"summary", Json::array()},
-              {"content", std::move(content)}};
+      Json out = {{"id", item_id_},
+                  {"type", "reasoning"},
+                  {"status", status},
+                  {"summary", Json::array()},
+                  {"content", std::move(content)}};
+      if (carry_reasoning_ && whole) out["encrypted_content"] = protocol::carry_reasoning(text_);
+      return out;
     }
     if (whole) content.push_back(text_part(text_, logprobs_));
     return {{"id", item_id_},
@@ -229,6 +240,7 @@ class ResponsesWriter final : public GenerationWriter {
   const ResponseHead head_;
   const Json echo_;
   const bool stored_;
+  const bool carry_reasoning_;
   int64_t sequence_ = 0;
   Json items_ = Json::array();  ///< those that have ended
   Kind open_ = Kind::kNone;
@@ -244,8 +256,8 @@ class ResponsesWriter final : public GenerationWriter {
 }  // namespace
 
 std::unique_ptr<GenerationWriter> responses_writer(ResponseHead head, const std::string& echo,
-                                                   bool stored) {
-  return std::make_unique<ResponsesWriter>(std::move(head), echo, stored);
+                                                   bool stored, bool carry_reasoning) {
+  return std::make_unique<ResponsesWriter>(std::move(head), echo, stored, carry_reasoning);
 }
 
 std::string input_items_response(const std::string& input) {
@@ -270,6 +282,18 @@ std::string input_items_response(const std::string& input) {
 
 std::string input_token_count_response(int64_t tokens) {
   return to_text({{"object", "response.input_tokens"}, {"input_tokens", tokens}});
+}
+
+std::string cancelled_response(const ResponseHead& head) {
+  return to_text({{"id", head.id},
+                  {"object", "response"},
+                  {"created_at", head.created},
+                  {"status", "cancelled"},
+                  {"background", false},
+                  {"error", nullptr},
+                  {"incomplete_details", nullptr},
+                  {"model", head.model},
+                  {"output", Json::array()}});
 }
 
 std::string deleted_response(std::string_view id) {

@@ -200,6 +200,33 @@ void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits
   }
 }
 
+bool LeftOutTools::take(const Json& tool, std::string_view own, const RequestLimits& limits) {
+  if (limits.strict_fields || !tool.is_object()) return false;
+  const auto type = tool.find("type");
+  if (type == tool.end() || !type->is_string() || *type == own) return false;
+  constexpr size_t kMostNamed = 16;
+  constexpr size_t kLongestName = 64;
+  if (tools_++ < kMostNamed) {
+    const auto name = tool.find("name");
+    const bool named = name != tool.end() && name->is_string();
+    const auto& shown = (named ? *name : *type).get_ref<const std::string&>();
+    names_ += (names_.empty() ? "'" : ", '") + shown.substr(0, kLongestName) + "'";
+  }
+  return true;
+}
+
+void LeftOutTools::note(const RequestLimits& limits) const {
+  if (tools_ == 0 || limits.notes == nullptr) return;
+  limits.notes->changed.push_back(
+      {"tools", "The model does not see " + std::to_string(tools_) + " of the 'tools' (" + names_ +
+                    "): it can only call the client's own functions."});
+}
+
+void read_chat_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                     ChatRequest& out) {
+  read_tools<kToolType>(fields, info, limits, "function", out.tools);
+}
+
 void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member) {
   std::set<std::string_view> names;
   for (size_t i = 0; i < tools.size(); ++i) {

@@ -14,6 +14,9 @@ void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits&
 void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                       ChatRequest& out);
 
+void read_chat_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                     ChatRequest& out);
+
 /// The name of a tool.
 void read_tool_name(Fields& fields, const FieldInfo& info, const RequestLimits& limits, Tool& out);
 /// The schema of a tool's arguments.
@@ -42,6 +45,37 @@ constexpr Field<Tool> tool_schema_field(std::string_view name, bool required) {
                                &read_tool_schema);
 }
 
+/// Collects the tools of a list that are left out: those of types that only servers with tools of
+/// their own run, which clients offer to every server.
+class LeftOutTools {
+ public:
+  /// Whether the tool is one of them: its `type` is a text other than `own`. False if the limits are
+  /// strict, so that its parser refuses it.
+  bool take(const Json& tool, std::string_view own, const RequestLimits& limits);
+  /// Names them in one warning.
+  void note(const RequestLimits& limits) const;
+
+ private:
+  size_t tools_ = 0;
+  std::string names_;
+};
+
+/// Reads a list of tools. `kType`: of those of the type `own`; others are left out.
+template <const auto& kType>
+void read_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                std::string_view own, std::vector<Tool>& out) {
+  const Json* list = fields.list(info.name, 0, info.most(limits));
+  if (list == nullptr) return;
+  LeftOutTools left_out;
+  for (size_t at = 0; at < list->size(); ++at) {
+    const Json& tool = (*list)[at];
+    if (left_out.take(tool, own, limits)) continue;
+    const std::string path = fields.path_of(info.name) + "[" + std::to_string(at) + "]";
+    if (!read_object(kType, fields, tool, path, limits, out.emplace_back())) return;
+  }
+  left_out.note(limits);
+}
+
 /// Fails if a name occurs twice. `member`: where a tool of the list `tools` has its name.
 void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member);
 
@@ -62,12 +96,16 @@ constexpr Field<ChatMessage> tool_calls_field() {
 }
 
 constexpr Field<ChatRequest> tools_field() {
-  return FieldsOf<ChatRequest>::list<&ChatRequest::tools, kToolType>(
+  return FieldsOf<ChatRequest>::other(
       {.name = "tools",
-       .help = "[Functions](serving.md#tools) that the model may call; `[]` is the same as none",
+       .help = "[Functions](serving.md#tools) that the model may call; `[]` is the same as none; "
+               "tools of other types are left out, with a warning",
        .limit = &RequestLimits::tools,
+       .type_text = "list of objects",
        .valid = R"([[], [{"type": "function", "function": {"name": "g"}}]])",
-       .invalid = R"([1, {}, [1], [{}], [{"function": {}}]])"});
+       .invalid = R"([1, {}, [1], [{}], [{"function": {}}]])",
+       .members = &describe<kToolType>},
+      &read_chat_tools);
 }
 
 constexpr Field<ChatRequest> tool_choice_field() {

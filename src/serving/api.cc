@@ -62,7 +62,7 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
   endpoints_.push_back(std::make_unique<GenerationEndpoint>(context));
   endpoints_.push_back(std::make_unique<AnthropicEndpoint>(context));
   endpoints_.push_back(std::make_unique<ResponsesEndpoint>(context, options.response_store_bytes));
-  endpoints_.push_back(std::make_unique<OllamaEndpoint>(context, options.version));
+  endpoints_.push_back(std::make_unique<OllamaEndpoint>(context, options.version, options.files));
   endpoints_.push_back(std::make_unique<LlamaCppEndpoint>(context, options.version));
   endpoints_.push_back(std::make_unique<EmbeddingsEndpoint>(context));
   endpoints_.push_back(std::make_unique<RerankEndpoint>(context));

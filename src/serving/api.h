@@ -24,6 +24,7 @@
 #include "serving/http_server.h"
 #include "serving/key_usage.h"
 #include "serving/metrics.h"
+#include "serving/model_files.h"
 #include "serving/model_registry.h"
 #include "serving/router.h"
 #include "serving/work_queue.h"
@@ -44,6 +45,8 @@ struct ApiOptions {
   ConversationStore* history = nullptr;
   /// Collections of documents; must outlive the API. nullptr: there are none.
   protocol::CollectionHolder* collections = nullptr;
+  /// Downloads, deletes and copies models; must outlive the API. nullptr: the API does not.
+  ModelFiles* files = nullptr;
   /// Answers the chats with its model names; must outlive the API. nullptr: there are none.
   protocol::ChatOrchestrator* orchestrator = nullptr;
 };

@@ -110,7 +110,7 @@ void GenerationJob::start() {
       stream_->event(spec_.writer->open(echoed, prompt_tokens));
     }
   }
-  stream_->on_abandoned([weak = weak_from_this()] {
+  stream_->on_stopped([weak = weak_from_this()] {
     if (const auto job = weak.lock()) job->cancel_all();
   });
 }

@@ -261,7 +261,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
   if (!entry->ready()) {
     // Before the request waits: afterwards the stream may belong to the endpoint.
     lock.unlock();
-    stream->on_abandoned([weak = weak_from_this(), id] {
+    stream->on_stopped([weak = weak_from_this(), id] {
       if (const auto core = weak.lock()) core->cancel(id);
     });
     lock.lock();
@@ -283,7 +283,7 @@ void ModelRegistry::Core::use(const std::string& name, ModelKind kind,
   if (std::ranges::find(load_queue, entry) == load_queue.end()) load_queue.push_back(entry);
   changed.notify_all();
   lock.unlock();
-  if (stream->abandoned()) cancel(id);
+  if (stream->stopped()) cancel(id);
 }
 
 void ModelRegistry::Core::cancel(uint64_t waiter) {

@@ -69,10 +69,10 @@ void ResponseStream::end_events() {
   wake_(Urgency::kNow);
 }
 
-void ResponseStream::on_abandoned(std::function<void()> action) {
+void ResponseStream::on_stopped(std::function<void()> action) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!abandoned_) {
+    if (!abandoned_ && !cancelled_) {
       action_ = std::move(action);
       return;
     }
@@ -80,9 +80,24 @@ void ResponseStream::on_abandoned(std::function<void()> action) {
   action();
 }
 
+bool ResponseStream::stopped() const {
+  const std::scoped_lock lock(mutex_);
+  return abandoned_ || cancelled_;
+}
+
 bool ResponseStream::abandoned() const {
   const std::scoped_lock lock(mutex_);
   return abandoned_;
+}
+
+void ResponseStream::cancel() {
+  std::function<void()> action;
+  {
+    const std::scoped_lock lock(mutex_);
+    cancelled_ = true;
+    action = std::exchange(action_, {});
+  }
+  if (action) action();
 }
 
 void ResponseStream::on_take(std::function<bool(Piece&)> write) {

@@ -48,10 +48,14 @@ class ResponseStream {
   /// The client is too slow for the deferred events; disconnects it.
   void drop_slow_client();
 
-  /// `action` runs once when the client has disconnected or is too slow: immediately if that has
-  /// happened already, else on the connection's thread.
-  void on_abandoned(std::function<void()> action);
+  /// `action` runs once when the client has disconnected, is too slow or has asked for the end of
+  /// the work: immediately if that has happened already, else on the thread that learns of it.
+  void on_stopped(std::function<void()> action);
+  bool stopped() const;
+  /// The client has disconnected or is too slow: nothing is sent any more.
   bool abandoned() const;
+  /// Ends the work for the response, whose client still receives its end.
+  void cancel();
 
   /// Sends what keeps an idle stream open: a comment, of server-sent events only.
   void keep_alive();
@@ -69,6 +73,7 @@ class ResponseStream {
   bool streaming_ = false;
   bool comments_ = false;  ///< the stream's type has comments
   bool abandoned_ = false;
+  bool cancelled_ = false;
   std::function<bool(Piece&)> write_;  ///< constant once `deferred_` is set
   std::atomic<bool> deferred_ = false;
   std::function<void()> action_;

@@ -70,13 +70,27 @@ TEST(ResponseStream, DropsDataAfterTheClientHasDisconnected) {
   int gone = 0;
   ResponseStream stream([](ResponseStream::Urgency) {});
   stream.start_events({});
-  stream.on_abandoned([&] { ++gone; });
+  stream.on_stopped([&] { ++gone; });
   stream.abandon();
   EXPECT_EQ(gone, 1);
   stream.event("late");
   EXPECT_EQ(stream.take().bytes, "");
-  stream.on_abandoned([&] { ++gone; });  // at once
+  stream.on_stopped([&] { ++gone; });  // at once
   EXPECT_EQ(gone, 2);
+}
+
+TEST(ResponseStream, ACancelledResponseReachesItsClient) {
+  int stopped = 0;
+  ResponseStream stream([](ResponseStream::Urgency) {});
+  stream.on_stopped([&] { ++stopped; });
+  stream.cancel();
+  stream.cancel();
+  EXPECT_EQ(stopped, 1);
+  EXPECT_TRUE(stream.stopped());
+  EXPECT_FALSE(stream.abandoned());
+  stream.start_events({});
+  stream.event("end");
+  EXPECT_EQ(stream.take().bytes, "end");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Tools and structured output through Vercel's AI SDK:
+// Text, tools and structured output through Vercel's AI SDK and two of its providers:
 //   ai_sdk.mjs CHIMERE MODEL
 import assert from 'node:assert/strict';
+import {createAnthropic} from '@ai-sdk/anthropic';
 import {createOpenAICompatible} from '@ai-sdk/openai-compatible';
 import {generateObject, generateText, jsonSchema, stepCountIs, streamObject, streamText, tool} from 'ai';
 import {z} from 'zod';
@@ -9,6 +10,18 @@ import {startServer} from './server.mjs';
 const [program, modelFile] = process.argv.slice(2);
 const schema = z.object({city: z.string().max(20), days: z.number().int().min(1).max(7), units: z.enum(['°C', '°F'])});
 const prompt = 'What is the weather in Zürich?';
+
+async function checkText(model) {
+  const options = {model, prompt, temperature: 0, maxOutputTokens: 24, maxRetries: 0};
+  const whole = await generateText(options);
+  assert.ok(whole.text.length > 0 && whole.usage.inputTokens > 0);
+  const stream = streamText(options);
+  let text = '';
+  for await (const delta of stream.textStream) text += delta;
+  assert.equal(text, whole.text);
+  assert.equal(await stream.finishReason, whole.finishReason);
+  assert.equal((await stream.usage).outputTokens, whole.usage.outputTokens);
+}
 
 async function checkObjects(model) {
   for (const seed of [1, 2]) {
@@ -57,10 +70,12 @@ try {
   const provider = createOpenAICompatible({
     name: 'chimere', baseURL: `${server.url}/v1`, apiKey: 'any', supportsStructuredOutputs: true,
   });
-  const model = provider(server.model);
-  for (const check of [checkObjects, checkTools]) {
-    await check(model);
-    console.log(`${check.name}: as the library expects`);
+  const anthropic = createAnthropic({baseURL: `${server.url}/v1`, apiKey: 'any'});
+  for (const model of [provider(server.model), anthropic(server.model)]) {
+    for (const check of [checkText, checkObjects, checkTools]) {
+      await check(model);
+      console.log(`${model.provider}: ${check.name}: as the library expects`);
+    }
   }
 } finally {
   server.child.kill();

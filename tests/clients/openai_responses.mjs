@@ -113,6 +113,42 @@ async function checkLogprobs(client, model) {
   assert.deepEqual(without.output[0].content[0].logprobs, []);
 }
 
+// What Codex sends: tools that only OpenAI's servers run, and reasoning that must come back unread.
+async function checkCodex(client, model) {
+  const {data, response} = await client.responses.create({model, input, store: false, temperature: 0, max_output_tokens: 200,
+    tools: [...tools, {type: 'web_search'}, {type: 'namespace', name: 'agents', tools: []}, {type: 'custom', name: 'apply_patch'}],
+    tool_choice: 'auto', include: ['reasoning.encrypted_content'], reasoning: {effort: 'low', summary: 'auto'}}).withResponse();
+  assert.match(response.headers.get('x-chimere-warning'), /3 of the 'tools' \('web_search', 'agents', 'apply_patch'\)/);
+  const [reasoning] = data.output;
+  assert.equal(reasoning.type, 'reasoning');
+  const counted = async (item) => (await client.post('/responses/input_tokens', {body: {model, reasoning: {effort: 'low'}, input: [
+    {role: 'user', content: input}, item, {role: 'assistant', content: 'It lists.'}, {role: 'user', content: 'And cat?'}]}})).input_tokens;
+  const {content, ...carried} = reasoning;
+  assert.equal(await counted(carried), await counted(reasoning));
+  await counted({...carried, encrypted_content: 'of another server'});
+}
+
+async function checkCancel(client, model) {
+  const long = {model, input, max_output_tokens: 16000, reasoning: {effort: 'none'}, ignore_eos: true};
+  const stream = await client.responses.create({...long, stream: true});
+  let id;
+  const events = [];
+  for await (const event of stream) {
+    events.push(event.type);
+    if (event.type === 'response.created') ({id} = event.response);
+    if (events.length === 8) assert.equal((await client.responses.cancel(id)).status, 'cancelled');
+    if (event.type === 'response.failed') {
+      assert.equal(event.response.status, 'cancelled');
+      assert.equal(event.response.output[0].status, 'incomplete');
+      assert.ok(event.response.output[0].content[0].text.length > 0);
+    }
+  }
+  assert.deepEqual(events.slice(-2), ['response.output_item.done', 'response.failed']);
+  await assert.rejects(client.responses.cancel('resp_none'), OpenAI.NotFoundError);
+  const ended = await client.responses.create({model, input, max_output_tokens: 2});
+  assert.equal((await client.responses.cancel(ended.id)).status, 'incomplete');
+}
+
 async function checkErrors(client, model) {
   const refused = async (more, param) => {
     await assert.rejects(client.responses.create({model, input, ...more}), (e) => {
@@ -125,7 +161,6 @@ async function checkErrors(client, model) {
   await refused({background: true}, 'background');
   await refused({conversation: 'conv_1'}, 'conversation');
   await refused({truncation: 'auto'}, 'truncation');
-  await refused({tools: [{type: 'web_search'}]}, 'tools[0].type');
   await refused({input: [{role: 'user', content: [{type: 'input_image', image_url: 'data:'}]}]}, 'input[0].content[0].type');
   await refused({input: [{role: 'user', content: [{type: 'input_file', file_id: 'f'}]}]}, 'input[0].content[0].type');
   await refused({top_logprobs: 21}, 'top_logprobs');
@@ -135,7 +170,7 @@ async function checkErrors(client, model) {
 const server = await startServer(program, modelFile, '--response-store', '1');
 try {
   const client = new OpenAI({baseURL: `${server.url}/v1`, apiKey: 'any', maxRetries: 0});
-  for (const check of [checkText, checkToolsAndChain, checkLogprobs, checkErrors]) {
+  for (const check of [checkText, checkToolsAndChain, checkLogprobs, checkCodex, checkCancel, checkErrors]) {
     await check(client, server.model);
     console.log(`${check.name}: as the library expects`);
   }

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/settings.h"
@@ -218,6 +219,88 @@ std::string metrics_table() {
   return out;
 }
 
+/// What clients want of a generation, and the fields that say it in one API or another.
+struct Feature {
+  const char* what;
+  std::vector<std::string_view> fields;
+};
+
+const std::vector<Feature>& features() {
+  static const std::vector<Feature> all = {
+      {"streams", {"stream"}},
+      {"usage in a stream", {"stream_options.include_usage"}},
+      {"limit of tokens",
+       {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict",
+        "options.num_predict"}},
+      {"stop texts", {"stop", "stop_sequences", "options.stop"}},
+      {"sampling", {"temperature", "options.temperature"}},
+      {"seed", {"seed", "options.seed"}},
+      {"several choices", {"n"}},
+      {"log-probabilities", {"logprobs", "top_logprobs", "n_probs"}},
+      {"tools", {"tools"}},
+      {"whether there are calls", {"tool_choice"}},
+      {"at most one call", {"parallel_tool_calls", "tool_choice.disable_parallel_tool_use"}},
+      {"reasoning",
+       {"reasoning_effort", "thinking_budget", "reasoning.effort", "thinking", "think",
+        "output_config.effort"}},
+      {"form of the output",
+       {"response_format", "text.format", "output_config.format", "format", "json_schema",
+        "grammar"}},
+      {"stored conversation", {"store", "previous_response_id"}},
+      {"prefix cache", {"prompt_cache_key", "user", "cache_prompt", "cache_control"}},
+      {"adapters", {"lora"}},
+      {"memories", {"engram"}},
+      {"orchestrator", {"odo"}},
+      {"time in memory", {"keep_alive"}},
+      {"slot", {"id_slot"}},
+      {"images", {"images"}},
+      {"text after the place", {"suffix", "input_suffix"}}};
+  return all;
+}
+
+const FieldInfo* find_field(const std::vector<FieldInfo>& fields, std::string_view path) {
+  static std::vector<std::vector<FieldInfo>> kept;  // the members that results point into
+  const size_t dot = path.find('.');
+  for (const FieldInfo& f : fields) {
+    if (f.name != path.substr(0, dot)) continue;
+    if (dot == std::string_view::npos) return &f;
+    if (f.members == nullptr) return nullptr;
+    auto members = std::vector<FieldInfo>();
+    f.members(members);
+    return find_field(kept.emplace_back(std::move(members)), path.substr(dot + 1));
+  }
+  return nullptr;
+}
+
+/// The features of each API by the fields of its requests.
+std::string features_table() {
+  constexpr std::array<std::string_view, 7> kPaths = {
+      "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat",
+      "/v1/completions",      "/completion",   "/infill"};
+  const std::vector<Endpoint> all = chimere::protocol::endpoints();
+  std::vector<std::string> names = {"feature"};
+  for (const std::string_view path : kPaths) names.push_back(code(path));
+  std::string out = header(names);
+  for (const Feature& feature : features()) {
+    std::vector<std::string> cells = {feature.what};
+    for (const std::string_view path : kPaths) {
+      std::string& text = cells.emplace_back();
+      for (const Endpoint& e : all) {
+        if (e.path != path) continue;
+        for (const std::string_view name : feature.fields) {
+          const FieldInfo* const f = find_field(e.fields, name);
+          if (f == nullptr) continue;
+          text += (text.empty() ? "" : ", ") + code(name);
+          if (f->use == FieldUse::kNoEffect) text += " without effect";
+          if (f->use == FieldUse::kRefused) text += " refused";
+        }
+      }
+    }
+    out += row(cells);
+  }
+  return out;
+}
+
 /// The page with its generated tables; empty if a mark is missing.
 std::string regenerated(const std::string& page, const std::string& table,
                         const std::string& text) {
@@ -248,7 +331,8 @@ int main(int argc, char** argv) {
     const char* name;
     std::string (*text)();
   };
-  const std::array<Table, 4> tables = {{{"settings.md", "settings", &settings_table},
+  const std::array<Table, 5> tables = {{{"settings.md", "settings", &settings_table},
+                                        {"clients.md", "features", &features_table},
                                         {"api.md", "fields", &fields_table},
                                         {"api.md", "errors", &errors_table},
                                         {"metrics.md", "metrics", &metrics_table}}};

@@ -23,9 +23,10 @@ void AnthropicEndpoint::messages(const CallPtr& call) {
     return respond(call, *error);
   }
   const bool show_thinking = request.show_thinking;
+  const bool writes = request.marks_cache && request.use_cache && model.service.has_prefix_cache();
   const std::string name = reply_name(model, request);
   chat(call, std::move(request), [=](const std::vector<protocol::Warning>& /*warnings*/) {
-    return protocol::anthropic_writer(make_id("msg_"), name, show_thinking);
+    return protocol::anthropic_writer(make_id("msg_"), name, show_thinking, writes);
   });
 }
 

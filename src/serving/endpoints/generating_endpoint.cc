@@ -333,7 +333,7 @@ void GeneratingEndpoint::orchestrate(const CallPtr& call, protocol::ChatRequest 
       [this](const CallPtr& part, protocol::ChatRequest wanted, const MakeWriter& writer) {
         chat(part, std::move(wanted), writer);
       },
-      [stream = call->stream] { return stream->abandoned(); });
+      [stream = call->stream] { return stream->stopped(); });
   protocol::ChatOrchestrator& orchestrator = *context().orchestrator;
   if (!context().orchestrations->push([this, call, job, model, &orchestrator] {
         job->run(orchestrator, *model,

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "protocol/llama_cpp_writer.h"
 #include "serving/output_constraint.h"
 #include "text/tokenizer.h"
 
@@ -26,6 +27,8 @@ void GenerationEndpoint::add_routes(Router& router) {
               [this](const CallPtr& call) { chat_completion(call); }, ModelKind::kText});
   router.add({"/v1/completions", "POST", "inference",
               [this](const CallPtr& call) { completion(call); }, ModelKind::kText});
+  router.add({"/completion", "POST", "inference",
+              [this](const CallPtr& call) { llama_completion(call); }, ModelKind::kText});
 }
 
 GeneratingEndpoint::MakeWriter GenerationEndpoint::writer(const Call& call,
@@ -55,16 +58,38 @@ void GenerationEndpoint::chat_completion(const CallPtr& call) {
 }
 
 void GenerationEndpoint::completion(const CallPtr& call) {
-  const auto request = std::make_shared<protocol::CompletionRequest>();
+  protocol::CompletionRequest request;
   auto error = protocol::parse_completion(call->request.body, model_of(*call).defaults,
-                                          context().limits, *request);
-  if (!error) error = check_model(*call, request->model);
+                                          context().limits, request);
+  if (!error) error = check_model(*call, request.model);
   if (error) return respond(call, *error);
-  run(call, request->format.kind != protocol::OutputFormat::Kind::kText,
-      [this, call, request] { complete(call, *request); });
+  const MakeWriter make_writer = writer(*call, request, false);
+  complete(call, std::move(request), make_writer);
 }
 
-void GenerationEndpoint::complete(const CallPtr& call, protocol::CompletionRequest& request) {
+void GenerationEndpoint::llama_completion(const CallPtr& call) {
+  const ServedModel& model = model_of(*call);
+  protocol::CompletionRequest request;
+  auto error = protocol::parse_llama_completion(call->request.body, model.defaults,
+                                                context().limits, request);
+  if (!error) error = check_model(*call, request.model);
+  if (error) return respond(call, *error);
+  const std::string name = reply_name(model, request);
+  complete(call, std::move(request), [name](const std::vector<protocol::Warning>& /*warnings*/) {
+    return protocol::llama_cpp_writer(make_id("cmpl-"), name);
+  });
+}
+
+void GenerationEndpoint::complete(const CallPtr& call, protocol::CompletionRequest request,
+                                  const MakeWriter& make_writer) {
+  const bool compiles = request.format.kind != protocol::OutputFormat::Kind::kText;
+  const auto wanted = std::make_shared<protocol::CompletionRequest>(std::move(request));
+  run(call, compiles,
+      [this, call, wanted, make_writer] { continue_prompts(call, *wanted, make_writer); });
+}
+
+void GenerationEndpoint::continue_prompts(const CallPtr& call, protocol::CompletionRequest& request,
+                                          const MakeWriter& make_writer) {
   const ServedModel& model = model_of(*call);
   std::optional<protocol::ApiError> error;
   GenerationSpec spec;
@@ -86,7 +111,7 @@ void GenerationEndpoint::complete(const CallPtr& call, protocol::CompletionReque
   }
   error = constrain(*call, format_constraint(request.format), request.format.field, spec);
   if (error) return respond(call, *error);
-  generate(call, request, std::move(spec), std::move(warnings), writer(*call, request, false));
+  generate(call, request, std::move(spec), std::move(warnings), make_writer);
 }
 
 }  // namespace chimere::serving

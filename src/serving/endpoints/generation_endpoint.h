@@ -14,7 +14,12 @@ class GenerationEndpoint final : public GeneratingEndpoint {
  private:
   void chat_completion(const CallPtr& call);
   void completion(const CallPtr& call);
-  void complete(const CallPtr& call, protocol::CompletionRequest& request);
+  /// llama.cpp's form of it.
+  void llama_completion(const CallPtr& call);
+  void complete(const CallPtr& call, protocol::CompletionRequest request,
+                const MakeWriter& make_writer);
+  void continue_prompts(const CallPtr& call, protocol::CompletionRequest& request,
+                        const MakeWriter& make_writer);
   MakeWriter writer(const Call& call, const protocol::GenerationFields& fields, bool chat) const;
 };
 

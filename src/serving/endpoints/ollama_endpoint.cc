@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,32 @@
 namespace chimere::serving {
 
 using protocol::ApiError;
+
+namespace {
+
+/// Downloads and copies that run at the same time, and that wait.
+constexpr int kChanges = 2;
+constexpr size_t kWaitingChanges = 16;
+
+ApiError from_files(const Error& error) {
+  switch (error.code) {
+    case Error::Code::kNotFound:
+      return {"model_not_found", error.message, "model"};
+    case Error::Code::kCancelled:
+      return {"cancelled", error.message};
+    default:
+      return protocol::from_engine(error);
+  }
+}
+
+}  // namespace
+
+OllamaEndpoint::OllamaEndpoint(const EndpointContext& context, std::string version,
+                               ModelFiles* files)
+    : GeneratingEndpoint(context),
+      version_(std::move(version)),
+      files_(files),
+      changes_(kChanges, kWaitingChanges) {}
 
 void OllamaEndpoint::add_routes(Router& router) {
   constexpr auto kForm = protocol::ApiForm::kOllama;
@@ -24,6 +51,13 @@ void OllamaEndpoint::add_routes(Router& router) {
   router.add({"/api/ps", "GET", "inference", [this](const CallPtr& call) { list(call, true); },
               ModelKind::kNone, kForm});
   router.add({"/api/show", "POST", "inference", [this](const CallPtr& call) { show(call); },
+              ModelKind::kNone, kForm});
+  // They cost disk and network, which belong to those who run the server.
+  router.add({"/api/pull", "POST", "admin", [this](const CallPtr& call) { pull(call); },
+              ModelKind::kNone, kForm});
+  router.add({"/api/delete", "DELETE", "admin", [this](const CallPtr& call) { remove(call); },
+              ModelKind::kNone, kForm});
+  router.add({"/api/copy", "POST", "admin", [this](const CallPtr& call) { copy(call); },
               ModelKind::kNone, kForm});
   router.add({"/api/version", "GET", "",
               [this](const CallPtr& call) {
@@ -122,10 +156,112 @@ void OllamaEndpoint::show(const CallPtr& call) {
   if (auto error = protocol::parse_ollama_show(call->request.body, context().limits, request)) {
     return respond(call, *error);
   }
-  auto model = registry().find(request.model, ModelKind::kText);
-  if (!model) model = registry().find(request.model, ModelKind::kEmbedding);
+  auto model = find_any(request.model);
   if (!model) return respond(call, registry().missing(request.model, ModelKind::kText));
   respond(call, HttpResponse{200, protocol::ollama_show(describe(*model))});
+}
+
+std::optional<ModelStatus> OllamaEndpoint::find_any(const std::string& name) const {
+  for (const ModelKind kind : {ModelKind::kText, ModelKind::kEmbedding, ModelKind::kReranking}) {
+    if (auto model = registry().find(name, kind)) return model;
+  }
+  return std::nullopt;
+}
+
+bool OllamaEndpoint::wait_for_model(const std::string& name, bool present) const {
+  constexpr auto kPeriod = std::chrono::milliseconds(50);
+  constexpr int kPeriods = 200;
+  for (int i = 0; i < kPeriods; ++i) {
+    if (find_any(name).has_value() == present) return true;
+    if (context().draining) return false;
+    std::this_thread::sleep_for(kPeriod);
+  }
+  return false;
+}
+
+void OllamaEndpoint::change(const CallPtr& call, std::function<void()> work) {
+  if (files_ == nullptr) {
+    return respond(call, ApiError{"unsupported_value",
+                                  "This server serves the models that it was started with; start "
+                                  "it with --models-memory to serve those of the model folder.",
+                                  "model"});
+  }
+  if (changes_.push(std::move(work))) return;
+  respond(call, ApiError{"overloaded", "Too many changes of models wait.", "", 5});
+}
+
+void OllamaEndpoint::pull(const CallPtr& call) {
+  protocol::PullRequest request;
+  if (auto error = protocol::parse_ollama_pull(call->request.body, context().limits, request)) {
+    return respond(call, *error);
+  }
+  if (find_any(request.model)) {
+    const char* const type = request.stream ? "application/x-ndjson" : "application/json";
+    return respond(call, HttpResponse{200, protocol::ollama_status("success") + "\n", type, {}});
+  }
+  change(call, [this, call, request] { download(call, request); });
+}
+
+void OllamaEndpoint::download(const CallPtr& call, const protocol::PullRequest& request) {
+  ResponseStream& stream = *call->stream;
+  if (request.stream) {
+    stream.start_events(context().responder.extra_headers(*call), "application/x-ndjson");
+    stream.event(protocol::ollama_status("pulling manifest") + "\n");
+  }
+  int64_t shown = -1;
+  Status done = files_->pull(request.model, [&](int64_t bytes, int64_t total) {
+    // A line for each percent.
+    const int64_t percent = total > 0 ? bytes * 100 / total : 0;
+    if (request.stream && percent != shown) {
+      shown = percent;
+      stream.event(protocol::ollama_pulling(request.model, bytes, total) + "\n");
+    }
+    return !stream.stopped() && !context().draining;
+  });
+  if (done.ok() && !wait_for_model(request.model, true)) {
+    done = not_found("The model '" + request.model + "' is in the folder, but cannot be served.");
+  }
+  if (!request.stream) {
+    if (!done.ok()) return respond(call, from_files(done.error()));
+    return respond(call, HttpResponse{200, protocol::ollama_status("success")});
+  }
+  GenerationReport report;
+  if (done.ok()) {
+    stream.event(protocol::ollama_status("success") + "\n");
+  } else {
+    const ApiError error = from_files(done.error());
+    report.status = error.status();
+    report.outcome = error.code.name();
+    stream.event(protocol::error_body(error, protocol::ApiForm::kOllama) + "\n");
+  }
+  context().responder.finish(call, report);
+  stream.end_events();
+}
+
+void OllamaEndpoint::remove(const CallPtr& call) {
+  protocol::ShowRequest request;
+  if (auto error = protocol::parse_ollama_show(call->request.body, context().limits, request)) {
+    return respond(call, *error);
+  }
+  change(call, [this, call, name = request.model] {
+    const Status done = files_->remove(name);
+    if (!done.ok()) return respond(call, from_files(done.error()));
+    wait_for_model(name, false);
+    respond(call, HttpResponse{200, ""});
+  });
+}
+
+void OllamaEndpoint::copy(const CallPtr& call) {
+  protocol::CopyRequest request;
+  if (auto error = protocol::parse_ollama_copy(call->request.body, context().limits, request)) {
+    return respond(call, *error);
+  }
+  change(call, [this, call, request] {
+    const Status done = files_->copy(request.source, request.destination);
+    if (!done.ok()) return respond(call, from_files(done.error()));
+    wait_for_model(request.destination, true);
+    respond(call, HttpResponse{200, ""});
+  });
 }
 
 }  // namespace chimere::serving

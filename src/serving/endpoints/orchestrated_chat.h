@@ -33,7 +33,7 @@ class OrchestratedChat final : public protocol::AnswerSink {
 
   void step(std::string_view json) override;
   void piece(const protocol::Choice& part) override;
-  bool abandoned() const override { return parts_.stream->abandoned(); }
+  bool abandoned() const override { return parts_.stream->stopped(); }
 
  private:
   /// The head of a stream, before its first event: errors before it are plain responses.

@@ -1,5 +1,6 @@
 #include "serving/endpoints/responses_endpoint.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@ void ResponsesEndpoint::add_routes(Router& router) {
     router.add({"/v1/responses/", method, "inference",
                 [this](const CallPtr& call) { stored(call); }, ModelKind::kText});
   }
+  // Also at the limit of the key's requests, which it helps to leave.
+  router.add({"/v1/responses/", "POST", "inference", [this](const CallPtr& call) { cancel(call); },
+              ModelKind::kNone, protocol::ApiForm::kOpenAi, false});
 }
 
 std::optional<ApiError> ResponsesEndpoint::complete(const Call& call,
@@ -60,13 +64,15 @@ void ResponsesEndpoint::create(const CallPtr& call) {
   const bool stored = request.store && store_.enabled();
   const protocol::ResponseHead head{
       make_id("resp_"), unix_seconds(), reply_name(model, request), model.fingerprint, {}};
+  add_running(*call, head);
   // The writer has what is stored; the job owns it longer than this function runs.
   const auto writer = std::make_shared<std::weak_ptr<protocol::GenerationWriter>>();
-  OnEnd on_end;
+  OnEnd on_end = [this, id = head.id](const auto&...) { remove_running(id); };
   if (stored) {
     on_end = [this, call, writer, kept, input = request.input, id = head.id](
                  std::span<const protocol::Choice> choices, const protocol::Usage& usage,
                  const protocol::Timings& timings) {
+      remove_running(id);
       const auto writing = writer->lock();
       if (writing == nullptr) return;
       StoredResponse out{kept, input, writing->whole(choices, usage, timings)};
@@ -82,13 +88,14 @@ void ResponsesEndpoint::create(const CallPtr& call) {
     };
   }
   const std::string echo = request.echo;
+  const bool carry = request.carry_reasoning;
   chat(
       call, std::move(request),
       [=](const std::vector<protocol::Warning>& warnings) {
         protocol::ResponseHead whole = head;
         whole.warnings = warnings;
         std::shared_ptr<protocol::GenerationWriter> made =
-            protocol::responses_writer(std::move(whole), echo, stored);
+            protocol::responses_writer(std::move(whole), echo, stored, carry);
         *writer = made;
         return made;
       },
@@ -107,6 +114,50 @@ void ResponsesEndpoint::count(const CallPtr& call) {
   if (error) return respond(call, *error);
   const auto tokens = static_cast<int64_t>(prepared.prompt.tokens.size());
   respond(call, HttpResponse{200, protocol::input_token_count_response(tokens)});
+}
+
+void ResponsesEndpoint::add_running(const Call& call, const protocol::ResponseHead& head) {
+  const std::lock_guard lock(mutex_);
+  // Amortised: a sweep leaves room for as many responses as there are.
+  if (running_.size() >= sweep_at_) {
+    std::erase_if(running_, [](const auto& entry) { return entry.second.stream.expired(); });
+    sweep_at_ = std::max<size_t>(64, 2 * running_.size());
+  }
+  running_.insert_or_assign(head.id, Running{call.owner(), head, call.stream});
+}
+
+void ResponsesEndpoint::remove_running(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  running_.erase(id);
+}
+
+/// POST of a response's /cancel. One that has ended is returned as it is.
+void ResponsesEndpoint::cancel(const CallPtr& call) {
+  std::string id = name_in_path(*call);
+  constexpr std::string_view kCancel = "/cancel";
+  if (!id.ends_with(kCancel)) {
+    return respond(call, ApiError{"not_found", "A response is changed by its /cancel only."});
+  }
+  id.resize(id.size() - kCancel.size());
+  if (const auto ended = store_.find(call->owner(), id)) {
+    return respond(call, HttpResponse{200, ended->body});
+  }
+  std::shared_ptr<ResponseStream> stream;
+  protocol::ResponseHead head;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found != running_.end() && found->second.owner == call->owner()) {
+      stream = found->second.stream.lock();
+      head = found->second.head;
+    }
+  }
+  if (stream == nullptr) {
+    return respond(call, ApiError{"response_not_found", "No response '" + id.substr(0, 200) +
+                                                            "' is running."});
+  }
+  stream->cancel();
+  respond(call, HttpResponse{200, protocol::cancelled_response(head)});
 }
 
 /// GET and DELETE of a stored response; GET of its input_items.

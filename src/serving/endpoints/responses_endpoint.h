@@ -3,7 +3,11 @@
 #define CHIMERE_SERVING_ENDPOINTS_RESPONSES_ENDPOINT_H_
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "serving/endpoints/generating_endpoint.h"
@@ -22,12 +26,25 @@ class ResponsesEndpoint final : public GeneratingEndpoint {
   void create(const CallPtr& call);
   void count(const CallPtr& call);
   void stored(const CallPtr& call);
+  void cancel(const CallPtr& call);
   /// Puts instructions and the conversation that is continued in front of the input. `kept`: the
   /// conversation without instructions.
   std::optional<protocol::ApiError> complete(const Call& call, protocol::ResponsesRequest& request,
                                              std::vector<protocol::ChatMessage>& kept);
 
+  /// A response that has begun.
+  struct Running {
+    std::string owner;
+    protocol::ResponseHead head;
+    std::weak_ptr<ResponseStream> stream;
+  };
+  void add_running(const Call& call, const protocol::ResponseHead& head);
+  void remove_running(const std::string& id);
+
   ResponseStore store_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Running> running_;  ///< by id
+  size_t sweep_at_ = 64;  ///< entries at which those that have ended are dropped
 };
 
 }  // namespace chimere::serving
