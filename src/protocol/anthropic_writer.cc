@@ -104,7 +104,7 @@ class AnthropicWriter final : public GenerationWriter {
                          {"signature", signature(choice.reasoning)}});
     }
     if (!choice.content.empty()) {
-      content.push_back({{"type", "text"}, {"text", choice.content}, {"citations", nullptr}});
+      content.push_back({{"type", "text"}, {"text", choice.content}});
     }
     for (const ToolCallPiece& call : choice.tool_calls) {
       content.push_back({{"type", "tool_use"},

@@ -1,5 +1,6 @@
-// An agent's session of 40 turns with tools, whose system message changes in every request, through Messages and Responses:
-//   agent_session.mjs CHIMERE MODEL
+// An agent's session with tools, whose system message changes in every request, through Messages and Responses:
+//   agent_session.mjs CHIMERE MODEL TURNS LINES
+// LINES are of a manual in the system message: 1,450 make prompts of 28,000 tokens and more.
 // At least 99% of each prompt but the first comes from the prefix cache, and counted tokens are those of the usage.
 import assert from 'node:assert/strict';
 import {once} from 'node:events';
@@ -10,8 +11,8 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import {startServer} from './server.mjs';
 
-const [program, modelFile] = process.argv.slice(2);
-const TURNS = 40;
+const [program, modelFile, ...numbers] = process.argv.slice(2);
+const [TURNS, LINES] = numbers.map(Number);
 const schema = {
   type: 'object',
   properties: {path: {enum: ['src/main.cc', 'README.md', 'docs/api.md']}, line: {type: 'integer', minimum: 1, maximum: 9}},
@@ -19,13 +20,13 @@ const schema = {
   additionalProperties: false,
 };
 
-// A manual of about 28,000 tokens, the same in every run.
+// The same in every run.
 function manual() {
   const words = ['list', 'open', 'file', 'print', 'line', 'copy', 'path', 'name', 'move', 'text', 'sort', 'count', 'find', 'user', 'group'];
   let state = 7;
   const next = () => words[(state = (state * 1103515245 + 12345) % 2147483648) % words.length];
   const lines = [];
-  for (let i = 0; i < 1450; ++i) lines.push(`${i}. ${Array.from({length: 14}, next).join(' ')}.`);
+  for (let i = 0; i < LINES; ++i) lines.push(`${i}. ${Array.from({length: 14}, next).join(' ')}.`);
   return lines.join('\n');
 }
 const guide = manual();
@@ -71,7 +72,7 @@ async function messagesSession(url, model) {
   const tools = [{name: 'read_file', description: 'Reads a line of a file.', input_schema: schema}];
   const messages = [{role: 'user', content: 'Find the entry point.'}];
   for (let turn = 0; turn < TURNS; ++turn) {
-    const shared = {model, messages, tools, system: system(turn).map((text) => ({type: 'text', text})),
+    const shared = {model, messages, tools, system: system(turn).map((text) => ({type: 'text', text, cache_control: {type: 'ephemeral'}})),
       tool_choice: {type: 'any', disable_parallel_tool_use: true}};
     const {input_tokens} = await client.messages.countTokens(shared);
     const {ended} = await warmups(url);
@@ -79,7 +80,7 @@ async function messagesSession(url, model) {
     const message = turn % 2 ? await client.messages.create(request) : await client.messages.stream(request).finalMessage();
     assert.equal(message.stop_reason, 'tool_use');
     const {usage} = message;
-    const prompt = usage.input_tokens + usage.cache_read_input_tokens;
+    const prompt = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
     assert.equal(prompt, input_tokens);
     check('messages', turn, prompt, usage.cache_read_input_tokens);
     const call = message.content.find((b) => b.type === 'tool_use');

@@ -68,7 +68,7 @@ async function checkTools(model) {
 const server = await startServer(program, modelFile, '--reasoning', 'none');
 try {
   const provider = createOpenAICompatible({
-    name: 'chimere', baseURL: `${server.url}/v1`, apiKey: 'any', supportsStructuredOutputs: true,
+    name: 'chimere', baseURL: `${server.url}/v1`, apiKey: 'any', supportsStructuredOutputs: true, includeUsage: true,
   });
   const anthropic = createAnthropic({baseURL: `${server.url}/v1`, apiKey: 'any'});
   for (const model of [provider(server.model), anthropic(server.model)]) {

@@ -186,6 +186,33 @@ class Apis(unittest.TestCase):
         error = self.server.error("/infill", {"input_prefix": "def f(", "input_suffix": ")"})
         self.assertEqual(error["code"], "unsupported_value")
 
+    def test_completions_of_llama_cpp(self):
+        request = {"prompt": "ls lists", "temperature": 0, "n_predict": 6}
+        status, headers, answer = self.server.call("POST", "/completion", {**request, "id_slot": 3, "n_probs": 2})
+        self.assertEqual(status, 200, answer)
+        self.assertIn("id_slot", headers["X-Chimere-Warning"])
+        same = self.server.post("/v1/completions", {"prompt": "ls lists", "temperature": 0, "max_tokens": 6})
+        self.assertEqual(answer["content"], same["choices"][0]["text"])
+        self.assertEqual((answer["stop"], answer["stop_type"], answer["tokens_predicted"]), (True, "limit", 6))
+        self.assertEqual(len(answer["completion_probabilities"]), 6)
+        self.assertEqual(len(answer["completion_probabilities"][0]["top_logprobs"]), 2)
+        timings = answer["timings"]
+        self.assertEqual((timings["prompt_n"] + timings["cache_n"], timings["predicted_n"]),
+                         (same["usage"]["prompt_tokens"], 6))
+        self.assertGreater(timings["predicted_per_second"], 0)
+        tokens = self.server.post("/tokenize", {"content": "ls lists", "add_special": False})["tokens"]
+        ids = self.server.call("POST", "/completion", {**request, "prompt": tokens, "id_slot": -1, "cache_prompt": False})
+        self.assertEqual((ids[2]["content"], ids[2]["timings"]["cache_n"]), (answer["content"], 0))
+        self.assertNotIn("X-Chimere-Warning", ids[1])
+        _, _, text = self.server.call("POST", "/completion", {**request, "stream": True})
+        events = [json.loads(e.removeprefix("data: ")) for e in text.decode().split("\n\n") if e]
+        self.assertEqual("".join(e["content"] for e in events), answer["content"])
+        self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
+        whole = self.server.post("/completion", {**request, "json_schema": {"enum": ["é"]}, "n_predict": 40})
+        self.assertEqual((json.loads(whole["content"]), whole["stop_type"]), ("é", "eos"))
+        for wrong in ({}, {"prompt": ""}, {"prompt": ["a", "b"]}, {"prompt": "a", "n": 2}, {"prompt": "a", "n_probs": 99}):
+            self.assertEqual(self.server.error("/completion", wrong)["type"], "invalid_request_error", wrong)
+
     def test_infill(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "fim.gguf"
@@ -238,6 +265,107 @@ class Apis(unittest.TestCase):
     def test_readiness_of_a_model(self):
         self.assertEqual(self.server.get("/ready/" + self.server.model), {"status": "ready"})
         self.assertEqual(self.server.call("GET", "/ready/none")[0], 404)
+
+
+# A generation that does not end by itself, in each API that streams.
+ENDLESS = {
+    CHAT: {**GREEDY, "max_tokens": 16000, "ignore_eos": True},
+    "/v1/completions": {"prompt": "ls", "max_tokens": 16000, "ignore_eos": True},
+    "/v1/responses": {"input": "ls", "max_output_tokens": 16000, "reasoning": {"effort": "none"}, "logit_bias": None},
+    "/v1/messages": {"messages": QUESTION, "max_tokens": 16000},
+    "/api/chat": {"messages": QUESTION, "think": False, "options": {"num_predict": 16000}},
+    "/api/generate": {"prompt": "ls", "raw": True, "options": {"num_predict": 16000}},
+    "/completion": {"prompt": "ls", "n_predict": 16000, "ignore_eos": True},
+}
+# What can end by itself repeats this text for longer than the test runs.
+LONG = {"type": "string", "minLength": 6000, "maxLength": 6000}
+FORMS = {"/v1/responses": {"text": {"format": {"type": "json_schema", "name": "n", "schema": LONG}}},
+         "/v1/messages": {"output_config": {"format": {"type": "json_schema", "schema": LONG}}},
+         "/api/chat": {"format": LONG}, "/api/generate": {"format": LONG}}
+
+
+class HalfStreams(unittest.TestCase):
+    """Streams that break: each ends in its API's own form, and costs no other client anything."""
+
+    def open(self, server, path):
+        connection = server.connect()
+        body = {**ENDLESS[path], **FORMS.get(path, {}), "stream": True}
+        connection.request("POST", path, json.dumps({k: v for k, v in body.items() if v is not None}))
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200, (path, response.status))
+        first = b"".join(response.readline() for _ in range(3))
+        self.assertTrue(first, path)
+        return connection, response
+
+    def test_a_server_that_stops(self):
+        server = Server(CHIMERE, MODEL, "--grace", 0)
+        streams = {path: self.open(server, path) for path in ENDLESS}
+        server.process.terminate()
+        for path, (connection, response) in streams.items():
+            lines = [line for line in response.read().decode().splitlines() if line]
+            connection.close()
+            last = json.loads(lines[-1].removeprefix("data: "))
+            if path == "/v1/messages":
+                self.assertEqual(lines[-2], "event: error")
+                self.assertEqual((last["type"], last["error"]["type"]), ("error", "overloaded_error"))
+            elif path == "/v1/responses":
+                self.assertEqual((lines[-2], last["response"]["status"]), ("event: response.failed", "cancelled"))
+                self.assertEqual(last["response"]["output"][0]["status"], "incomplete")
+            elif path.startswith("/api/"):
+                self.assertEqual([*last], ["error"], path)
+                self.assertIsInstance(last["error"], str)
+            else:
+                self.assertEqual((last["error"]["code"], last["error"]["type"]), ("cancelled", "service_unavailable_error"), path)
+        self.assertEqual(server.close(), 0)
+
+    def test_clients_that_leave(self):
+        server = Server(CHIMERE, MODEL)
+        self.addCleanup(server.close)
+        alone = server.post(CHAT, GREEDY)
+        streams = [self.open(server, path) for path in ENDLESS]
+        self.assertEqual(content(server.post(CHAT, {**GREEDY, "cache_prompt": False})), content(alone))
+        for connection, response in streams:
+            response.close()
+            connection.close()
+        server.wait_until_idle()
+        self.assertEqual(content(server.post(CHAT, {**GREEDY, "cache_prompt": False})), content(alone))
+
+
+class Keys(unittest.TestCase):
+    def test_responses_of_another_key(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/keys"
+            ann, bob = ({"Authorization": "Bearer " + json.loads(subprocess.run(
+                [CHIMERE, "keys", "add", name, "--keys", path, "--json"], capture_output=True, check=True,
+                env=environment(folder)).stdout)["key"]} for name in ("ann", "bob"))
+            server = Server(CHIMERE, MODEL, "--keys", path, "--response-store", 1)
+            self.addCleanup(server.close)
+            create = lambda auth, **fields: server.call("POST", "/v1/responses", {
+                "input": "ls", "max_output_tokens": 2, **fields}, auth)[2]
+            kept = create(ann)
+            route = "/v1/responses/" + kept["id"]
+            for method, suffix in (("GET", ""), ("GET", "/input_items"), ("DELETE", ""), ("POST", "/cancel")):
+                status, _, answer = server.call(method, route + suffix, headers=bob)
+                self.assertEqual((status, answer["error"]["code"]), (404, "response_not_found"), (method, suffix))
+            answer = create(bob, previous_response_id=kept["id"])
+            self.assertEqual(answer["error"]["code"], "previous_response_not_found")
+            # A key that fills the store displaces its own responses.
+            first = create(bob, input="a " * 40000)
+            for _ in range(14):
+                create(bob, input="a " * 40000)
+            self.assertEqual(server.call("GET", "/v1/responses/" + first["id"], headers=bob)[0], 404)
+            self.assertEqual(server.call("GET", route, headers=ann)[2], kept)
+            self.assertEqual(create(ann, previous_response_id=kept["id"])["status"], "incomplete")
+            # A running response is cancelled by its own key only.
+            connection = server.connect()
+            connection.request("POST", "/v1/responses", json.dumps({
+                **ENDLESS["/v1/responses"], **FORMS["/v1/responses"], "logit_bias": {}, "stream": True}), ann)
+            response = connection.getresponse()
+            running = json.loads([response.readline(), response.readline()][1].removeprefix(b"data: "))["response"]["id"]
+            self.assertEqual(server.call("POST", f"/v1/responses/{running}/cancel", headers=bob)[0], 404)
+            self.assertEqual(server.call("POST", f"/v1/responses/{running}/cancel", headers=ann)[2]["status"], "cancelled")
+            self.assertIn(b"event: response.failed", response.read())
+            connection.close()
 
 
 class Budgets(unittest.TestCase):

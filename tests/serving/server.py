@@ -18,9 +18,9 @@ def environment(home):
 
 
 class Server:
-    """Runs until close(); its log is in `log`. model: of -m; "" leaves it out."""
+    """Runs until close(); its log is in `log`. model: of -m; "" leaves it out. variables: of its environment."""
 
-    def __init__(self, program, model, *flags, **settings):
+    def __init__(self, program, model, *flags, variables=None, **settings):
         self.folder = tempfile.TemporaryDirectory()
         self.log_path = pathlib.Path(self.folder.name) / "log"
         flags = [*map(str, flags)]
@@ -29,7 +29,7 @@ class Server:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [program, "serve", "--json", "--port", "0", *(["-m", model] if model else []), *flags],
-                stdout=subprocess.PIPE, stderr=log, env=environment(self.folder.name))
+                stdout=subprocess.PIPE, stderr=log, env={**environment(self.folder.name), **(variables or {})})
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
