@@ -1,5 +1,6 @@
 #include "served_folder.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -31,11 +32,15 @@ Status ServedFolder::pull(const std::string& name, const Progress& progress) {
   options.token = settings_.get(settings::kHubToken);
   CHIMERE_TRY(options.folder, runtime::model_folder(settings_));
   options.offline = settings_.get(settings::kOffline);
-  bool stopped = false;
+  int64_t done = 0;
+  int64_t total = 0;
   const auto pulled = hub::pull(
       model, options,
-      [&](const hub::PullProgress& p) { stopped = stopped || !progress(p.done, p.total); },
-      [&] { return stopped; });
+      [&](const hub::PullProgress& p) {
+        done = p.done;
+        total = p.total;
+      },
+      [&] { return !progress(done, total); });
   return pulled.ok() ? Status() : Status(pulled.error());
 }
 

@@ -666,7 +666,8 @@ bool marks_cache(const Json& body) {
   };
   const auto any = [&](const Json& parent, const char* name, const auto& test) {
     const auto list = parent.is_object() ? parent.find(name) : parent.end();
-    return list != parent.end() && list->is_array() && std::ranges::any_of(*list, test);
+    return list != parent.end() && list->is_array() &&
+           std::any_of(list->begin(), list->end(), test);
   };
   const auto message = [&](const Json& value) { return any(value, "content", marked); };
   return marked(body) || any(body, "system", marked) || any(body, "tools", marked) ||

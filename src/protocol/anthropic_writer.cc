@@ -175,7 +175,7 @@ class AnthropicWriter final : public GenerationWriter {
   Open open_ = Open::kNone;
   int64_t index_ = 0;      ///< of the open or next block
   std::string reasoning_;  ///< of the open block
-  Json last_;          ///< how the generation ended
+  Json last_;              ///< how the generation ended
 };
 
 }  // namespace

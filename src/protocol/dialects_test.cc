@@ -142,7 +142,7 @@ std::vector<Choice> parts() {
 }
 
 TEST(AnthropicWriter, SendsTheEventsInTheirOrder) {
-  const auto writer = anthropic_writer("msg_1", "m", true);
+  const auto writer = anthropic_writer("msg_1", "m", true, false);
   std::string events = writer->open({}, 9);
   for (const Choice& part : parts()) events += writer->piece(part);
   Usage usage;
@@ -163,8 +163,102 @@ TEST(AnthropicWriter, SendsTheEventsInTheirOrder) {
   EXPECT_EQ(all[14]["usage"]["cache_read_input_tokens"], 4);
 }
 
+TEST(AnthropicWriter, CarriesReasoningThatItLeavesOut) {
+  const auto writer = anthropic_writer("msg_1", "m", false, true);
+  std::string events = writer->open({}, 9);
+  for (const Choice& part : parts()) events += writer->piece(part);
+  Usage usage;
+  usage.prompt_tokens = 9;
+  usage.cached_tokens = 4;
+  events += writer->close(usage, {});
+  EXPECT_EQ(events.find("thinking_delta"), std::string::npos);
+  Json block;
+  for (const Json& event : data_of(events)) {
+    if (!event.contains("delta")) continue;
+    if (event["delta"].contains("signature")) {
+      block = {{"type", "thinking"}, {"thinking", ""}, {"signature", event["delta"]["signature"]}};
+    }
+    if (event.contains("usage")) {
+      EXPECT_EQ(event["usage"]["input_tokens"], 0);
+      EXPECT_EQ(event["usage"]["cache_creation_input_tokens"], 5);
+    }
+  }
+  ASSERT_TRUE(block.is_object());
+  const Json text = {{"type", "text"}, {"text", "I call"}};
+  const Json body = {
+      {"max_tokens", 5},
+      {"messages",
+       {{{"role", "user"}, {"content", "go"}},
+        {{"role", "assistant"}, {"content", {block, text}}},
+        {{"role", "user"},
+         {"content",
+          {{{"type", "text"}, {"text", "on"}, {"cache_control", {{"type", "ephemeral"}}}}}}}}}};
+  MessagesRequest request;
+  ASSERT_FALSE(parse_messages(body.dump(), Settings(), {}, false, request));
+  EXPECT_EQ(request.messages[1].reasoning_content, "hm");
+  EXPECT_TRUE(request.marks_cache);
+}
+
+TEST(ResponsesWriter, CarriesReasoningOnRequest) {
+  for (const char* text : {"", "h", "hm", "hm?", "Größe \xE2\x82\xAC"}) {
+    Choice whole;
+    whole.reasoning = std::string("r") + text;
+    whole.content = "a";
+    whole.finish_reason = "stop";
+    const auto writer = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false, true);
+    Json item = Json::parse(writer->whole({&whole, 1}, {}, {}))["output"][0];
+    item.erase("content");
+    const Json body = {
+        {"input",
+         {item, {{"role", "assistant"}, {"content", "a"}}, {{"role", "user"}, {"content", "b"}}}},
+        {"include", {"reasoning.encrypted_content"}}};
+    ResponsesRequest request;
+    ASSERT_FALSE(parse_responses(body.dump(), Settings(), {}, request));
+    EXPECT_TRUE(request.carry_reasoning);
+    EXPECT_EQ(request.messages[0].reasoning_content, whole.reasoning);
+  }
+  ResponsesRequest request;
+  ASSERT_FALSE(parse_responses(
+      R"({"input": [{"type": "reasoning", "encrypted_content": "gAAAA", "summary": [{"type": "summary_text", "text": "s"}]},
+          {"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]})",
+      Settings(), {}, request));
+  EXPECT_EQ(request.messages[0].reasoning_content, "s");
+}
+
+TEST(ResponsesWriter, AFailureEndsTheOpenItem) {
+  const auto writer = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false, false);
+  std::string events = writer->open({}, 9);
+  Choice part;
+  part.content = "half";
+  events += writer->piece(part);
+  events += writer->fail({"cancelled", "No."});
+  const auto all = data_of(events);
+  EXPECT_EQ(all.back()["type"], "response.failed");
+  EXPECT_EQ(all.back()["response"]["status"], "cancelled");
+  EXPECT_EQ(all.back()["response"]["output"][0]["status"], "incomplete");
+  EXPECT_EQ(all.back()["response"]["output"][0]["content"][0]["text"], "half");
+}
+
+TEST(Tools, ThoseOfOtherTypesAreLeftOut) {
+  ResponsesRequest request;
+  const std::string body =
+      R"({"input": "a", "tools": [{"type": "web_search"}, {"type": "function", "name": "f"},
+          {"type": "namespace", "name": "n", "tools": []}]})";
+  ASSERT_FALSE(parse_responses(body, Settings(), {}, request));
+  ASSERT_EQ(request.tools.size(), 1);
+  EXPECT_EQ(request.tools[0].name, "f");
+  ASSERT_EQ(request.notes.changed.size(), 1);
+  EXPECT_NE(request.notes.changed[0].message.find("'web_search', 'n'"), std::string::npos);
+  const auto error = parse_responses(body, Settings(), {.strict_fields = true}, request);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->param, "tools[0].type");
+  ASSERT_TRUE(parse_responses(
+      R"({"input": "a", "tool_choice": "required", "tools": [{"type": "web_search"}]})", Settings(),
+      {}, request));
+}
+
 TEST(ResponsesWriter, NumbersItsEventsAndEndsWithTheWholeResponse) {
-  const auto writer = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false);
+  const auto writer = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false, false);
   std::string events = writer->open({}, 9);
   for (const Choice& part : parts()) events += writer->piece(part);
   events += writer->close({}, {});
@@ -198,7 +292,7 @@ TEST(ResponsesWriter, LogprobsAreThoseOfTheTextOfMessages) {
   for (const Choice& part : parts) {
     all.logprobs.insert(all.logprobs.end(), part.logprobs.begin(), part.logprobs.end());
   }
-  const auto stream = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false);
+  const auto stream = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false, false);
   std::string events;
   for (const Choice& part : parts) events += stream->piece(part);
   events += stream->close({}, {});
@@ -209,7 +303,7 @@ TEST(ResponsesWriter, LogprobsAreThoseOfTheTextOfMessages) {
     for (const Json& token : event["logprobs"]) deltas += token["token"].get<std::string>() + "|";
   }
   EXPECT_EQ(deltas, "h|i| you|");
-  const auto whole = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false);
+  const auto whole = responses_writer({"resp_1", 5, "m", "f", {}}, "{}", false, false);
   const Json once = Json::parse(whole->whole({&all, 1}, {}, {}));
   for (const Json& output : {sent.back()["response"]["output"], once["output"]}) {
     const Json& logprobs = output[1]["content"][0]["logprobs"];

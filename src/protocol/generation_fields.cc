@@ -200,18 +200,11 @@ constexpr ObjectType<GenerationFields> kCacheScopeType{kCacheScopeRows};
 
 namespace {
 
-constexpr auto kGenerationRows = std::to_array<Generation::Row>({
+constexpr auto kOneChoiceRows = std::to_array<Generation::Row>({
     Generation::text<&GenerationFields::model>(
         {.name = "model",
          .help = "The name of a served model; of one that is alone, any name",
          .default_value = "the served model"}),
-    Generation::integer<&GenerationFields::n>(
-        {.name = "n",
-         .help = "Choices for each prompt, each with a random stream of its own, derived from "
-                 "`seed`; for all prompts together at most 16",
-         .min = 1,
-         .limit = &RequestLimits::choices,
-         .default_value = "1"}),
     Generation::include<kSamplingType>(),
     Generation::other({.name = "logit_bias",
                        .help = "Added to the logits of at most 1,024 tokens; -100: never",
@@ -321,6 +314,23 @@ std::string setting_text(Fields& fields, std::string_view name, const SettingInf
   }
   return value.dump();
 }
+
+}  // namespace
+
+constexpr ObjectType<GenerationFields> kOneChoiceType{kOneChoiceRows};
+
+namespace {
+
+constexpr auto kGenerationRows = std::to_array<Generation::Row>({
+    Generation::integer<&GenerationFields::n>(
+        {.name = "n",
+         .help = "Choices for each prompt, each with a random stream of its own, derived from "
+                 "`seed`; for all prompts together at most 16",
+         .min = 1,
+         .limit = &RequestLimits::choices,
+         .default_value = "1"}),
+    Generation::include<kOneChoiceType>(),
+});
 
 }  // namespace
 

@@ -10,6 +10,8 @@ namespace chimere::protocol {
 
 /// Everything but the limit of the tokens and log-probabilities, which differ between endpoints.
 extern const ObjectType<GenerationFields> kGenerationType;
+/// The same without the number of choices.
+extern const ObjectType<GenerationFields> kOneChoiceType;
 
 /// The settings of sampling alone.
 extern const ObjectType<GenerationFields> kSamplingType;

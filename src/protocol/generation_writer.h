@@ -68,8 +68,8 @@ std::string anthropic_model_list(std::span<const ModelEntry> models);
 std::string anthropic_model(const ModelEntry& model);
 
 /// OpenAI's Responses. `echo` and `carry_reasoning`: of the ResponsesRequest; `stored`: whether it
-/// can be retrieved later. whole() may be called after the events of a stream and then repeats their
-/// ids.
+/// can be retrieved later. whole() may be called after the events of a stream and then repeats
+/// their ids.
 std::unique_ptr<GenerationWriter> responses_writer(ResponseHead head, const std::string& echo,
                                                    bool stored, bool carry_reasoning);
 /// The input of a stored response as a list of items; `input`: ResponsesRequest::input.

@@ -31,14 +31,13 @@ void read_predict(Fields& fields, const FieldInfo& info, const RequestLimits& /*
 
 template <typename Request>
 constexpr Field<Request> predict_field() {
-  return FieldsOf<Request>::other(
-      {.name = "n_predict",
-       .help = "Maximum number of tokens to generate; -1: no limit",
-       .default_value = "`--max-tokens`",
-       .type_text = "whole number from 1, or -1",
-       .valid = "[1, -1]",
-       .invalid = R"([0, -5, 1.5, "x"])"},
-      &read_predict<Request>);
+  return FieldsOf<Request>::other({.name = "n_predict",
+                                   .help = "Maximum number of tokens to generate; -1: no limit",
+                                   .default_value = "`--max-tokens`",
+                                   .type_text = "whole number from 1, or -1",
+                                   .valid = "[1, -1]",
+                                   .invalid = R"([0, -5, 1.5, "x"])"},
+                                  &read_predict<Request>);
 }
 
 /// Sequences have no fixed slots; -1 asks for none.
@@ -110,7 +109,6 @@ void read_probabilities(Fields& fields, const FieldInfo& info, const RequestLimi
 
 void check_completion(Fields& fields, const RequestLimits& /*limits*/,
                       const CompletionRequest& out) {
-  if (out.n != 1) fields.fail("'n' must be 1; /v1/completions has several choices.", "n");
   const bool empty = !out.prompts.empty() &&
                      std::visit([](const auto& p) { return p.empty(); }, out.prompts.front());
   if (!empty) return;
@@ -136,7 +134,7 @@ constexpr auto kCompletionRows = std::to_array<CompletionRow::Row>({
                           .valid = "[0, 20]",
                           .invalid = R"([-1, 21, 1.5, "x"])"},
                          &read_probabilities),
-    CompletionRow::include<kGenerationType>(),
+    CompletionRow::include<kOneChoiceType>(),
     slot_field<CompletionRequest>(),
     CompletionRow::no_effect("n_keep"),
     CompletionRow::no_effect("n_discard"),

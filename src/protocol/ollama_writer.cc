@@ -216,10 +216,8 @@ std::string ollama_status(std::string_view status) { return to_text({{"status", 
 
 std::string ollama_pulling(const std::string& model, int64_t done, int64_t total) {
   // Clients show a bar for each digest.
-  return to_text({{"status", "pulling " + model},
-                  {"digest", model},
-                  {"total", total},
-                  {"completed", done}});
+  return to_text(
+      {{"status", "pulling " + model}, {"digest", model}, {"total", total}, {"completed", done}});
 }
 
 std::string ollama_embeddings(const std::string& model, std::span<const std::vector<float>> vectors,

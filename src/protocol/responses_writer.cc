@@ -91,7 +91,7 @@ class ResponsesWriter final : public GenerationWriter {
     end_item(false, out);
     const bool cancelled = error.code.name() == "cancelled";
     Json response = document(cancelled ? "cancelled" : "failed", items_, Json());
-    const char* code = cancelled                 ? "cancelled"
+    const char* code = cancelled               ? "cancelled"
                        : error.status() == 429 ? "rate_limit_exceeded"
                                                : "server_error";
     response["error"] = {{"code", code}, {"message", error.message}};

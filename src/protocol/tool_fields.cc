@@ -203,7 +203,8 @@ void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits
 bool LeftOutTools::take(const Json& tool, std::string_view own, const RequestLimits& limits) {
   if (limits.strict_fields || !tool.is_object()) return false;
   const auto type = tool.find("type");
-  if (type == tool.end() || !type->is_string() || *type == own) return false;
+  if (type == tool.end() || !type->is_string()) return false;
+  if (type->get_ref<const std::string&>() == own) return false;
   constexpr size_t kMostNamed = 16;
   constexpr size_t kLongestName = 64;
   if (tools_++ < kMostNamed) {
@@ -217,9 +218,9 @@ bool LeftOutTools::take(const Json& tool, std::string_view own, const RequestLim
 
 void LeftOutTools::note(const RequestLimits& limits) const {
   if (tools_ == 0 || limits.notes == nullptr) return;
-  limits.notes->changed.push_back(
-      {"tools", "The model does not see " + std::to_string(tools_) + " of the 'tools' (" + names_ +
-                    "): it can only call the client's own functions."});
+  limits.notes->changed.push_back({"tools", "The model does not see " + std::to_string(tools_) +
+                                                " of the 'tools' (" + names_ +
+                                                "): it can only call the client's own functions."});
 }
 
 void read_chat_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,

@@ -49,8 +49,8 @@ constexpr Field<Tool> tool_schema_field(std::string_view name, bool required) {
 /// their own run, which clients offer to every server.
 class LeftOutTools {
  public:
-  /// Whether the tool is one of them: its `type` is a text other than `own`. False if the limits are
-  /// strict, so that its parser refuses it.
+  /// Whether the tool is one of them: its `type` is a text other than `own`. False if the limits
+  /// are strict, so that its parser refuses it.
   bool take(const Json& tool, std::string_view own, const RequestLimits& limits);
   /// Names them in one warning.
   void note(const RequestLimits& limits) const;

@@ -101,9 +101,10 @@ async function checkOmittedThinking(client, model) {
   const streamed = await client.messages.stream(request).finalMessage();
   assert.deepEqual(streamed.content[0], block);
   const shown = await client.messages.create({...request, thinking: {type: 'enabled', budget_tokens: 32}});
-  const counted = async (content) => (await client.messages.countTokens({model, messages: [...messages, {role: 'assistant', content},
-    {role: 'user', content: 'And cat?'}]})).input_tokens;
+  // Of a message that is continued the template shows the reasoning.
+  const counted = async (content) => (await client.messages.countTokens({model, messages: [...messages, {role: 'assistant', content}]})).input_tokens;
   assert.equal(await counted(whole.content), await counted(shown.content));
+  assert.ok(await counted(whole.content) > await counted([{...block, signature: 'of another server'}, ...whole.content.slice(1)]));
   const {usage} = await client.messages.create({...request, system: [{type: 'text', text: `${Date.now()}`, cache_control: {type: 'ephemeral'}}]});
   assert.ok(usage.cache_creation_input_tokens > 0 && usage.input_tokens === 0, JSON.stringify(usage));
   const {data, response} = await client.messages.create({model, messages, max_tokens: 4,

@@ -226,6 +226,8 @@ void OllamaEndpoint::download(const CallPtr& call, const protocol::PullRequest& 
     return respond(call, HttpResponse{200, protocol::ollama_status("success")});
   }
   GenerationReport report;
+  report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - call->began).count();
   if (done.ok()) {
     stream.event(protocol::ollama_status("success") + "\n");
   } else {

@@ -153,8 +153,8 @@ void ResponsesEndpoint::cancel(const CallPtr& call) {
     }
   }
   if (stream == nullptr) {
-    return respond(call, ApiError{"response_not_found", "No response '" + id.substr(0, 200) +
-                                                            "' is running."});
+    return respond(call, ApiError{"response_not_found",
+                                  "No response '" + id.substr(0, 200) + "' is running."});
   }
   stream->cancel();
   respond(call, HttpResponse{200, protocol::cancelled_response(head)});
