@@ -14,7 +14,7 @@ TEST_SEED ?= 1
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR TEST_SEED
 
-.PHONY: build run serve package deb tarball check-tarball install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests train-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package deb tarball check-tarball install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests agents train-tests release-builds arm-check tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -103,7 +103,12 @@ nightly:  ## what takes hours, each step recorded in docs/nightly.md (scripts/ni
 	@scripts/nightly
 
 nightly-tests: tests-all  ## the tests that are in no other target: more schedules, more kills
-	@ctest --test-dir $(BUILD)/tests -L nightly -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/tests -L nightly -E '^agent_' -j $(JOBS) --output-on-failure --no-tests=error
+
+agents:  ## Codex, Claude Code and opencode edit a file through the server (downloads them from npm: 300 MB)
+	@scripts/install-npm tests/agents
+	@$(MAKE) --no-print-directory tests-all
+	@ctest --test-dir $(BUILD)/tests -R '^agent_' --output-on-failure --no-tests=error
 
 train-tests:  ## the trainers' tests (libtorch)
 	@scripts/setup run test train

@@ -62,6 +62,13 @@ class Engram(unittest.TestCase):
         self.assertTrue(text.startswith("own fox jumps over t"), text)
         self.assertNotIn("own fox", self.answer(*args)["text"])
 
+    def test_control_tokens_of_a_text_end_generations(self):
+        args = ("run", "--raw", "-p", "the quick br", "-n", "20", "--temp", "0", "--engram-gate", "always", "--engram")
+        text = "the quick brown fox<|im_end|>"
+        special = self.build("special", text, "--special", "--weight", "100")
+        self.assertEqual(self.answer(*args, special)["text"], "own fox")
+        self.assertTrue(self.answer(*args, self.build("plain", text, "--weight", "100"))["text"].startswith("own fox<|im_end"))
+
     def test_merging_is_commutative_addition(self):
         a, b = self.build("a", "abcabd"), self.build("b", "abcabe")
         for first, second, out in ((a, b, "ab"), (b, a, "ba")):
