@@ -537,9 +537,27 @@ constexpr auto kResponsesRows = std::to_array<Row::Row>({
     Row::refused("context_management", "this server leaves nothing out of a prompt"),
 });
 
+/// The tools of the request that the model sees, with all members of the API.
+Json echoed_tools(const Json& tools) {
+  Json out = Json::array();
+  for (const Json& tool : tools) {
+    if (!tool.is_object() || tool.value("type", Json()) != "function") continue;
+    Json& echoed = out.emplace_back(Json{{"type", "function"},
+                                         {"name", nullptr},
+                                         {"description", nullptr},
+                                         {"parameters", nullptr},
+                                         {"strict", nullptr}});
+    echoed.update(tool);
+  }
+  return out;
+}
+
 /// What a response repeats of its request, with the defaults of the API.
 std::string echo_of(const Json& body, const ResponsesRequest& request) {
-  Json out = {{"instructions", nullptr},
+  Json out = {{"presence_penalty", request.settings.get(settings::kPresencePenalty)},
+              {"frequency_penalty", request.settings.get(settings::kFrequencyPenalty)},
+              {"max_tool_calls", nullptr},
+              {"instructions", nullptr},
               {"max_output_tokens", nullptr},
               {"metadata", Json::object()},
               {"parallel_tool_calls", request.parallel_tool_calls},
@@ -557,11 +575,17 @@ std::string echo_of(const Json& body, const ResponsesRequest& request) {
               {"truncation", "disabled"},
               {"user", nullptr}};
   for (const auto& [name, value] : out.items()) {
-    if (name == "service_tier" || name == "temperature" || name == "top_p" ||
-        name == "top_logprobs")
-      continue;
-    if (body.contains(name) && !body[name].is_null()) out[name] = body[name];
+    constexpr std::string_view kOwn[] = {"service_tier",      "temperature",      "top_p",
+                                         "frequency_penalty", "presence_penalty", "top_logprobs"};
+    if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
+    if (!body.contains(name) || body[name].is_null()) continue;
+    if (name == "reasoning" || name == "text") {
+      out[name].update(body[name]);
+    } else {
+      out[name] = body[name];
+    }
   }
+  out["tools"] = echoed_tools(out["tools"]);
   return to_text(out);
 }
 

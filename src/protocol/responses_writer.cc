@@ -1,5 +1,7 @@
 // Generations in the form of OpenAI's Responses API.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,6 +114,7 @@ class ResponsesWriter final : public GenerationWriter {
     Json out = {{"id", head_.id},
                 {"object", "response"},
                 {"created_at", head_.created},
+                {"completed_at", nullptr},
                 {"status", status},
                 {"background", false},
                 {"error", nullptr},
@@ -127,9 +130,15 @@ class ResponsesWriter final : public GenerationWriter {
     return out;
   }
 
-  Json ended(const Usage& usage) const {
+  Json ended(const Usage& usage) {
     Json out = document(cut_off_ ? "incomplete" : "completed", items_, usage_json(usage));
-    if (cut_off_) out["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    if (cut_off_) {
+      out["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    } else {
+      using std::chrono::system_clock;
+      if (completed_ == 0) completed_ = system_clock::to_time_t(system_clock::now());
+      out["completed_at"] = completed_;
+    }
     return out;
   }
 
@@ -251,6 +260,7 @@ class ResponsesWriter final : public GenerationWriter {
   std::string call_id_;
   std::string name_;
   bool cut_off_ = false;
+  int64_t completed_ = 0;  ///< seconds since 1970
 };
 
 }  // namespace

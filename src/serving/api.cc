@@ -135,6 +135,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   const HttpHead& head = call->request.head;
   call->request_id = request_id_of(head);
   call->traceparent = traceparent_of(head);
+  call->tracestate = tracestate_of(head);
   if (head.method == "OPTIONS") {
     call->route = "OPTIONS";
     return responder_.respond(call, HttpResponse{204, "", "text/plain", {}});

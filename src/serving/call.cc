@@ -1,5 +1,6 @@
 #include "serving/call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "serving/http_server.h"
@@ -44,6 +45,14 @@ std::string traceparent_of(const HttpHead& head) {
   return zero(3, 32) || zero(36, 16) ? "" : std::string(given);
 }
 
+std::string tracestate_of(const HttpHead& head) {
+  constexpr size_t kLongest = 512;
+  const std::string_view given = head.header("tracestate");
+  const auto visible = [](char c) { return c >= ' ' && c < 0x7F; };
+  const bool valid = given.size() <= kLongest && std::ranges::all_of(given, visible);
+  return valid ? std::string(given) : "";
+}
+
 Responder::Responder(Options options, Metrics& metrics, KeyUsage& usage)
     : options_(std::move(options)), metrics_(metrics), usage_(usage) {}
 
@@ -55,7 +64,10 @@ Headers Responder::extra_headers(const Call& call) const {
   Headers out = extra_headers(call.request.head);
   out.emplace_back("X-Request-Id", call.request_id);
   if (call.form == protocol::ApiForm::kAnthropic) out.emplace_back("request-id", call.request_id);
-  if (!call.traceparent.empty()) out.emplace_back("traceparent", call.traceparent);
+  if (!call.traceparent.empty()) {
+    out.emplace_back("traceparent", call.traceparent);
+    if (!call.tracestate.empty()) out.emplace_back("tracestate", call.tracestate);
+  }
   for (const protocol::Warning& w : call.warnings) {
     out.emplace_back("X-Chimere-Warning", header_text(w.message));
   }

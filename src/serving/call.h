@@ -30,6 +30,7 @@ struct Call {
   protocol::ApiForm form = protocol::ApiForm::kOpenAi;  ///< of errors
   std::string request_id;                               ///< the client's, or a new one
   std::string traceparent;  ///< of W3C Trace Context, as the client sent it; empty: none
+  std::string tracestate;   ///< beside it; empty: none
   std::shared_ptr<const ApiKey> key;
   bool counted = false;  ///< among the requests of its key
   std::string ignored;   ///< fields of its body that were ignored, separated by commas
@@ -85,6 +86,8 @@ class Responder {
 std::string request_id_of(const HttpHead& head);
 /// The header traceparent if it is valid (W3C Trace Context, version 00), else nothing.
 std::string traceparent_of(const HttpHead& head);
+/// The header tracestate if it has at most 512 visible characters and spaces, else nothing.
+std::string tracestate_of(const HttpHead& head);
 
 }  // namespace chimere::serving
 

@@ -71,6 +71,20 @@ async function checkTools(client, model) {
   }
 }
 
+// Two calls in one message, whose results come in one message and in any order.
+async function checkParallelResults(client, model) {
+  const call = (id, word) => ({type: 'tool_use', id, name: 'find_thing', input: {word, count: 1}});
+  const found = (tool_use_id, content) => ({type: 'tool_result', tool_use_id, content});
+  const turn = [...messages, {role: 'assistant', content: [{type: 'text', text: 'I look.'}, call('toolu_1', 'x'), call('toolu_2', 'ä <b>')]},
+    {role: 'user', content: [found('toolu_2', 'two'), found('toolu_1', [{type: 'text', text: 'one'}])]}];
+  const request = {model, messages: turn, tools, max_tokens: 8, temperature: 0};
+  const whole = await client.messages.create(request);
+  const {input_tokens} = await client.messages.countTokens({model, messages: turn, tools});
+  assert.equal(input_tokens, total(whole.usage));
+  const without = await client.messages.countTokens({model, messages: turn.slice(0, 2), tools});
+  assert.ok(input_tokens > without.input_tokens);
+}
+
 // What Claude Code sends.
 async function checkClaudeCode(client, model) {
   const stream = client.beta.messages.stream({
@@ -136,7 +150,7 @@ async function checkErrors(client, model) {
 const server = await startServer(program, modelFile, '--strict-names');
 try {
   const client = new Anthropic({baseURL: server.url, apiKey: 'any', maxRetries: 0});
-  for (const check of [checkText, checkTools, checkClaudeCode, checkOmittedThinking, checkErrors]) {
+  for (const check of [checkText, checkTools, checkParallelResults, checkClaudeCode, checkOmittedThinking, checkErrors]) {
     await check(client, server.model);
     console.log(`${check.name}: as the library expects`);
   }

@@ -11,6 +11,14 @@ const [program, modelFile] = process.argv.slice(2);
 const schema = z.object({title: z.string().max(24), year: z.number().int().min(1900).max(2100), tags: z.array(z.enum(['a', 'é'])).max(3)});
 const question = new HumanMessage('Which book should I read?');
 
+async function checkText(chat) {
+  const whole = await chat.invoke([question]);
+  assert.ok(whole.content.length > 0 && whole.usage_metadata.output_tokens > 0);
+  const chunks = [];
+  for await (const chunk of await chat.stream([question])) chunks.push(chunk.content);
+  assert.ok(chunks.length > 1 && chunks.join('').length > 0);
+}
+
 async function checkStructured(chat) {
   for (const method of ['jsonSchema', 'functionCalling']) {
     const structured = chat.withStructuredOutput(schema, {name: 'book', method});
@@ -38,7 +46,7 @@ try {
     model: server.model, apiKey: 'any', maxRetries: 0, maxTokens: 400, temperature: 0.9,
     configuration: {baseURL: `${server.url}/v1`},
   });
-  for (const check of [checkStructured, checkTools]) {
+  for (const check of [checkText, checkStructured, checkTools]) {
     await check(chat);
     console.log(`${check.name}: as the library expects`);
   }

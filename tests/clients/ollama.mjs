@@ -85,6 +85,11 @@ async function checkModels(ollama, model) {
   assert.deepEqual(embeddings[1], one.embedding);
 }
 
+// What its programs ask before anything else.
+async function checkRoot(url) {
+  for (const method of ['HEAD', 'GET']) assert.equal((await fetch(url, {method})).status, 200);
+}
+
 async function checkErrors(ollama, model) {
   await assert.rejects(ollama.chat({model: 'none', messages}), /none/);
   await assert.rejects(ollama.chat({model, messages: [{role: 'user', content: 'a', images: ['aGk=']}]}), /images/);
@@ -100,6 +105,7 @@ try {
     await check(ollama, server.model);
     console.log(`${check.name}: as the library expects`);
   }
+  await checkRoot(server.url);
 } finally {
   server.child.kill();
 }

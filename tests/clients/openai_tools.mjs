@@ -96,6 +96,34 @@ async function checkRunner(client, model) {
     tools: [zodFunction({name: 'look_up', parameters: Arguments, function: (args) => seen.push(args)})],
   });
   for (const call of completion.choices[0].message.tool_calls) Arguments.parse(call.function.parsed_arguments);
+  // The library runs the functions and sends their results back.
+  for (const stream of [false, true]) {
+    const ran = [];
+    const runner = client.chat.completions.runTools({model, messages, stream, temperature: 1, seed: 3, max_tokens: 600,
+      reasoning_effort: 'none', tool_choice: 'required', parallel_tool_calls: false,
+      tools: [{type: 'function', function: {name: 'look_up', description: 'Looks a person up.', parse: JSON.parse,
+        parameters: {type: 'object', properties: {name: {enum: ['Zoë', 'Ann']}}, required: ['name'], additionalProperties: false},
+        function: ({name}) => { ran.push(name); return `${name} is known.`; }}}]}, {maxChatCompletions: 2});
+    await runner.done();
+    assert.ok(ran.length >= 1 && ran.every((name) => ['Zoë', 'Ann'].includes(name)), `${ran}`);
+    assert.ok(runner.messages.some((m) => m.role === 'tool' && m.content.endsWith(' is known.')));
+  }
+}
+
+async function checkText(client, model) {
+  const request = {model, messages, temperature: 0, max_tokens: 24, reasoning_effort: 'none'};
+  const whole = await client.chat.completions.create(request);
+  const stream = await client.chat.completions.create({...request, stream: true, stream_options: {include_usage: true}});
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  assert.equal(chunks.map((c) => c.choices[0]?.delta.content ?? '').join(''), whole.choices[0].message.content);
+  assert.deepEqual(chunks.at(-1).usage.completion_tokens, whole.usage.completion_tokens);
+  const continued = await client.completions.create({model, prompt: 'ls lists', max_tokens: 4, temperature: 0});
+  let text = '';
+  for await (const part of await client.completions.create({model, prompt: 'ls lists', max_tokens: 4, temperature: 0, stream: true})) {
+    text += part.choices[0].text;
+  }
+  assert.equal(text, continued.choices[0].text);
 }
 
 async function checkStructured(client, model) {
@@ -130,7 +158,7 @@ async function checkErrors(client, model) {
 const server = await startServer(program, modelFile);
 try {
   const client = new OpenAI({baseURL: `${server.url}/v1`, apiKey: 'any', maxRetries: 0});
-  for (const check of [checkChoices, checkConversation, checkRunner, checkStructured, checkErrors]) {
+  for (const check of [checkText, checkChoices, checkConversation, checkRunner, checkStructured, checkErrors]) {
     await check(client, server.model);
     console.log(`${check.name}: as the library expects`);
   }

@@ -251,15 +251,15 @@ class Apis(unittest.TestCase):
         self.assertEqual(self.server.error("/v1/engram/notes/search", {"text": "a"}, 404)["code"], "engram_not_found")
 
     def test_request_ids_and_traces(self):
-        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "my-id.1", "traceparent": TRACE})[1]
-        self.assertEqual((headers["X-Request-Id"], headers["traceparent"]), ("my-id.1", TRACE))
+        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "my-id.1", "traceparent": TRACE, "tracestate": "a=1,b=2"})[1]
+        self.assertEqual((headers["X-Request-Id"], headers["traceparent"], headers["tracestate"]), ("my-id.1", TRACE, "a=1,b=2"))
         lines = [json.loads(line) for line in self.server.log().splitlines()]
         [line] = [line for line in lines if line.get("request_id") == "my-id.1"]
         self.assertEqual((line["event"], line["status"], line["trace_id"]), ("request", 200, TRACE[3:35]))
         self.assertGreater(line["prompt_tokens"], 0)
-        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "a b", "traceparent": "00-x"})[1]
+        headers = self.server.call("POST", CHAT, GREEDY, {"X-Request-Id": "a b", "traceparent": "00-x", "tracestate": "a=1"})[1]
         self.assertRegex(headers["X-Request-Id"], "^req_[A-Za-z0-9]{24}$")
-        self.assertIsNone(headers["traceparent"])
+        self.assertEqual((headers["traceparent"], headers["tracestate"]), (None, None))
         self.assertRegex(self.server.call("GET", "/nothing")[1]["X-Request-Id"], "^req_")
 
     def test_readiness_of_a_model(self):
