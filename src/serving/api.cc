@@ -118,13 +118,20 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
   const Route* route = router_.find(path, head.method);
   const std::optional<ApiError> error = check(head, path, route);
   if (!error) return std::nullopt;
+  return reject(head, *error);
+}
+
+HttpResponse Api::reject(const HttpHead& head, const ApiError& error) {
+  const std::string path = router_.canonical(head.path);
+  const Route* route = router_.find(path, head.method);
   Headers headers;
-  if (error->status() == 405) headers.emplace_back("Allow", router_.methods(path));
+  if (error.status() == 405) headers.emplace_back("Allow", router_.methods(path));
   const bool anthropic = !head.header("anthropic-version").empty();
-  const protocol::ApiForm form = route != nullptr ? route->form
-                                 : anthropic      ? protocol::ApiForm::kAnthropic
-                                                  : protocol::ApiForm::kOpenAi;
-  return responder_.refuse(head, route == nullptr ? "other" : route->path, form, *error,
+  const protocol::ApiForm form = route != nullptr                 ? route->form
+                                 : anthropic                      ? protocol::ApiForm::kAnthropic
+                                 : head.path.starts_with("/api/") ? protocol::ApiForm::kOllama
+                                                                  : protocol::ApiForm::kOpenAi;
+  return responder_.refuse(head, route == nullptr ? "other" : route->path, form, error,
                            std::move(headers));
 }
 

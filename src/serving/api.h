@@ -57,6 +57,7 @@ class Api final : public HttpHandler {
   Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys);
 
   std::optional<HttpResponse> refuse(const HttpHead& head) override;
+  HttpResponse reject(const HttpHead& head, const protocol::ApiError& error) override;
   void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) override;
   Headers extra_headers(const HttpHead& head) override { return responder_.extra_headers(head); }
 

@@ -211,7 +211,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
   }
 
   awaitable<bool> refuse(const HttpHead& head, const protocol::ApiError& error) {
-    return refuse(head, HttpResponse{error.status(), protocol::error_body(error)});
+    return refuse(head, shared_.handler.reject(head, error));
   }
 
   awaitable<bool> refuse_timeout(const HttpHead& head) {
@@ -492,6 +492,10 @@ struct HttpServer::Impl {
   asio::posix::stream_descriptor wake;
   asio::steady_timer poll_timer;
 };
+
+HttpResponse HttpHandler::reject(const HttpHead& /*head*/, const protocol::ApiError& error) {
+  return {error.status(), protocol::error_body(error)};
+}
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "protocol/api_error.h"
 #include "serving/http_message.h"
 #include "serving/response_stream.h"
 
@@ -35,6 +36,9 @@ class HttpHandler {
   virtual ~HttpHandler() = default;
   /// Checks a request before its body is read; a response rejects it.
   virtual std::optional<HttpResponse> refuse(const HttpHead& head) = 0;
+  /// The response to a request that is not valid HTTP, too large or too slow; what is known of its
+  /// head may be incomplete. By default in OpenAI's form.
+  virtual HttpResponse reject(const HttpHead& head, const protocol::ApiError& error);
   /// Must return quickly; the response may follow later, from any thread.
   virtual void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) = 0;
   /// Additional headers for responses that the server creates itself.

@@ -287,6 +287,21 @@ FORMS = {"/v1/responses": {"text": {"format": {"type": "json_schema", "name": "n
 class HalfStreams(unittest.TestCase):
     """Streams that break: each ends in its API's own form, and costs no other client anything."""
 
+    def test_bodies_that_break(self):
+        server = Server(CHIMERE, MODEL)
+        self.addCleanup(server.close)
+        for path, keys in ((CHAT, ["message", "type", "param", "code"]), ("/v1/responses", ["message", "type", "param", "code"]),
+                           ("/v1/messages", ["type", "message"]), ("/api/chat", None), ("/completion", ["message", "type", "param", "code"]),
+                           ("/api/nothing", None), ("/v1/nothing", ["message", "type", "param", "code"])):
+            raw = server.raw()
+            raw.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 40}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: raw.recv(65536), b"")).partition(b"\r\n\r\n")
+            raw.close()
+            self.assertRegex(head, rb"^HTTP/1.1 4(13|04) ", path)
+            self.assertRegex(head, rb"\r\nX-Request-Id: req_", path)
+            error = json.loads(body)["error"]
+            self.assertEqual([*error] if keys else type(error), keys or str, path)
+
     def open(self, server, path):
         connection = server.connect()
         body = {**ENDLESS[path], **FORMS.get(path, {}), "stream": True}
