@@ -36,7 +36,7 @@ const agents = {
     route: '/v1/messages',
     tool: {name: 'Bash', arguments: {command: COMMAND, description: 'Correct the typo'}},
     task: 'Today\'s date is 2026-11-27.',
-    args: () => ['-p', '--tools', 'Bash', '--allowedTools', 'Bash', '--', TASK],
+    args: () => ['-p', '--allowedTools', 'Bash', '--', TASK],
     variables: (url, model) => ({ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: model,
       ANTHROPIC_DEFAULT_HAIKU_MODEL: model, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1'}),
   },
