@@ -382,7 +382,10 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
         spec.content_schema.empty() ? g.any_text() : g.json_schema(spec.content_schema);
     last.push_back(g.sequence({build.fixed(text::kHarmonyAnswer), written}));
   }
-  const Id before = g.choice({message("analysis"), message("commentary")});
+  // Commentary is content: beside a schema there is none.
+  std::vector<Id> channels = {message("analysis")};
+  if (spec.content_schema.empty()) channels.push_back(message("commentary"));
+  const Id before = g.choice(std::move(channels));
   const Id root = g.sequence({g.repeat(before, 0, Grammar::kUnbounded), g.choice(std::move(last))});
   if (!spec.opened) return build.take(root);
   const Id others = g.sequence({next, root});

@@ -304,7 +304,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
     return "<|channel|>commentary to=functions." + tool + " <|constrain|>json<|message|>{}";
   };
   const std::string call = next + call_of("stop");
-  const std::string thought = next + "<|channel|>analysis<|message|>hm";
+  const std::string reasoning = next + "<|channel|>analysis<|message|>hm";
 
   ToolCallsSpec spec;
   spec.opened = true;
@@ -312,7 +312,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
   spec.choice = Choice::kRequired;
   EXPECT_EQ(fate(spec, ""), Fate::kIncomplete);
   EXPECT_EQ(fate(spec, call), Fate::kComplete);
-  EXPECT_EQ(fate(spec, thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, reasoning + call), Fate::kComplete);
   EXPECT_EQ(fate(spec, next + call_of("other")), Fate::kRefused);
   EXPECT_EQ(fate(spec, "text"), Fate::kRefused);
   EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);
@@ -321,7 +321,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
   spec.choice = Choice::kAuto;
   EXPECT_EQ(fate(spec, "the rest."), Fate::kComplete);
   EXPECT_EQ(fate(spec, "the rest." + call), Fate::kComplete);
-  EXPECT_EQ(fate(spec, "the rest." + thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, "the rest." + reasoning + call), Fate::kComplete);
   EXPECT_EQ(fate(spec, "the rest." + next), Fate::kIncomplete);
   EXPECT_EQ(fate(spec, "the rest." + next + call_of("other")), Fate::kRefused);
   EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);

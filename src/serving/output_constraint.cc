@@ -25,7 +25,7 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
   out.named = request.tool_choice.name;
   out.parallel = request.parallel_tool_calls;
   for (const text::ReasoningTags::Tag* tag : {&tags.open, &tags.close}) {
-    if (tag->token >= 0) out.excluded.push_back(tag->text);
+    if (!tag->text.empty()) out.excluded.push_back(tag->text);
   }
   using FormatKind = protocol::OutputFormat::Kind;
   if (request.format.kind == FormatKind::kJsonObject) out.content_schema = kJsonObject;

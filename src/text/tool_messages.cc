@@ -93,13 +93,16 @@ class Conversation {
   }
 
  private:
-  static Dict base(const ConversationMessage& m, Value content) {
+  Dict base(const ConversationMessage& m, Value content) const {
     Dict message;
     message.set("role", plain(m.role));
     message.set("content", std::move(content));
     if (!m.name.empty()) message.set("name", plain(m.name));
-    if (!m.reasoning_content.empty()) {
-      message.set("reasoning_content", plain(m.reasoning_content));
+    // gpt-oss's template takes one of both beside calls.
+    const bool shown =
+        format_.style != ToolFormat::Style::kHarmony || m.tool_calls.empty() || m.content.empty();
+    if (!m.reasoning_content.empty() && shown) {
+      message.set(format_.rendering.reasoning_key, plain(m.reasoning_content));
     }
     return message;
   }
