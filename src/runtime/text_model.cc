@@ -121,7 +121,7 @@ Status TextModel::start(const LoadObserver& observer) {
   return {};
 }
 
-Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ConversationMessage> messages,
+Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ChatMessage> messages,
                                              const Settings& settings) const {
   if (!prompt_template_->ok()) return prompt_template_->error();
   CHIMERE_CHECK_OK(reasoning_from(settings));

@@ -17,9 +17,7 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
   using Kind = protocol::ToolChoice::Kind;
   using Choice = constraints::ToolCallsSpec::Choice;
   constraints::ToolCallsSpec out;
-  for (const protocol::Tool& tool : request.tools) {
-    out.tools.push_back({tool.name, tool.parameters, tool.strict});
-  }
+  out.tools = request.tools;
   if (request.tool_choice.kind == Kind::kRequired) out.choice = Choice::kRequired;
   if (request.tool_choice.kind == Kind::kNamed) out.choice = Choice::kNamed;
   out.named = request.tool_choice.name;

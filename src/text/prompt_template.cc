@@ -49,8 +49,8 @@ Result<PromptTemplate> PromptTemplate::create(const Tokenizer& tokenizer, std::s
   return PromptTemplate(std::move(source), std::move(parsed), std::move(defaults), tokenizer);
 }
 
-Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage> messages,
-                                            std::span<const ToolDefinition> tools,
+Result<RenderedChat> PromptTemplate::render(std::span<const ChatMessage> messages,
+                                            std::span<const Tool> tools,
                                             const Options& options) const {
   ChatOptions chat = defaults_;
   if (!options.kwargs.empty()) {

@@ -33,16 +33,15 @@ PromptTemplate prompt_template(std::string_view source,
   return *std::move(out);
 }
 
-std::string prompt_of(const PromptTemplate& chat_template,
-                      const std::vector<ConversationMessage>& messages,
-                      const std::vector<ToolDefinition>& tools = {}) {
+std::string prompt_of(const PromptTemplate& chat_template, const std::vector<ChatMessage>& messages,
+                      const std::vector<Tool>& tools = {}) {
   const auto out = chat_template.render(messages, tools, {});
   EXPECT_TRUE(out.ok()) << out.error().message;
   return out.ok() ? out->text : "";
 }
 
-const std::vector<ConversationMessage> kPromptQuestion = {{.role = "user", .content = "Why?"}};
-const std::vector<ToolDefinition> kPromptTools = {{"look", "Looks.", R"({"type": "object"})"}};
+const std::vector<ChatMessage> kPromptQuestion = {{.role = "user", .content = "Why?"}};
+const std::vector<Tool> kPromptTools = {{"look", "Looks.", R"({"type": "object"})"}};
 
 TEST(PromptTemplate, LoopsOverToolsThatAreNotThere) {
   const PromptTemplate loops = prompt_template(
@@ -69,7 +68,7 @@ TEST(PromptTemplate, ToolsAsTextAndTheDay) {
 }
 
 TEST(PromptTemplate, ReasoningWhereTheTemplateLooksForIt) {
-  const std::vector<ConversationMessage> thought = {
+  const std::vector<ChatMessage> thought = {
       kPromptQuestion[0],
       {.role = "assistant", .content = "So.", .reasoning_content = "Hm."},
       kPromptQuestion[0]};
@@ -85,7 +84,7 @@ TEST(PromptTemplate, ReasoningWhereTheTemplateLooksForIt) {
 TEST(PromptTemplate, CallsThatOnlyTheVocabularyKnows) {
   constexpr std::string_view kPlain =
       "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
-  const std::vector<ConversationMessage> called = {
+  const std::vector<ChatMessage> called = {
       kPromptQuestion[0],
       {.role = "assistant", .tool_calls = {{"1", "look", R"({"at": "x"})"}}},
       {.role = "tool", .content = "Seen.", .tool_call_id = "1"}};

@@ -11,27 +11,14 @@
 
 #include "base/result.h"
 #include "text/chat_template.h"
+#include "text/conversation.h"
 #include "text/jinja/value.h"
 #include "text/tokenizer.h"
 
 namespace chimere::text {
 
-/// A function that the model may call.
-struct ToolDefinition {
-  std::string name;
-  std::string description;  ///< may be empty
-  std::string parameters;   ///< JSON text of an object, a JSON Schema; may be empty
-};
-
 /// What the answer follows in gpt-oss's format, after channels with reasoning and calls.
 inline constexpr std::string_view kHarmonyAnswer = "<|channel|>final<|message|>";
-
-/// A call of a tool.
-struct ToolCall {
-  std::string id;  ///< may be empty
-  std::string name;
-  std::string arguments;  ///< JSON text, normally an object
-};
 
 /// Where chat templates look for the reasoning of a message, the most common one first.
 inline constexpr std::array<std::string_view, 3> kReasoningKeys = {"reasoning_content", "reasoning",

@@ -263,7 +263,7 @@ class TurnProber {
   }
 
  private:
-  using Message = ConversationMessage;
+  using Message = ChatMessage;
 
   static Message message(std::string_view role, std::string_view text) {
     return {.role = std::string(role), .content = std::string(text)};
