@@ -136,8 +136,8 @@ class Bench {
 
   constraints::ConstraintSpec calls_spec(Choice choice) const {
     constraints::ToolCallsSpec spec;
-    spec.tools = {{"get_current_weather", std::string(kWeather), true},
-                  {"search_documents", std::string(kSearch), true}};
+    spec.tools = {{"get_current_weather", "", std::string(kWeather), true},
+                  {"search_documents", "", std::string(kSearch), true}};
     spec.choice = choice;
     spec.parallel = false;
     return value_of(constraints::tool_calls_constraint(text::written_tool_format("<tool_call>"),

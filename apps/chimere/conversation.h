@@ -18,7 +18,7 @@
 
 namespace chimere::app {
 
-using Message = text::ConversationMessage;
+using Message = text::ChatMessage;
 
 class Conversation {
  public:

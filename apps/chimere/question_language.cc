@@ -105,7 +105,7 @@ bool is_upper(uint32_t code) {
   return (code >= 'A' && code <= 'Z') || (code >= 0xc0 && code <= 0xde);
 }
 
-/// Without what stands between backquotes or quotation marks.
+/// Without what is between backquotes or quotation marks.
 std::string without_quotations(std::string_view text) {
   std::string out;
   while (!text.empty()) {

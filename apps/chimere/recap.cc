@@ -52,8 +52,8 @@ std::string shorten_to_rows(std::string_view text, size_t rows, size_t indent, s
   }
 }
 
-std::string recap(const std::vector<text::ConversationMessage>& messages,
-                  std::string_view reasoning_close, size_t columns) {
+std::string recap(const std::vector<text::ChatMessage>& messages, std::string_view reasoning_close,
+                  size_t columns) {
   constexpr int kQuestions = 2;
   constexpr size_t kRows = 3;
   constexpr size_t kIndent = 2;

@@ -14,8 +14,8 @@ namespace chimere::app {
 /// The last two questions with their answers, without what comes before `reasoning_close`, each in
 /// at most three rows of `columns` columns; questions begin with "> ", answers are indented. No
 /// line feed ends the last row.
-std::string recap(const std::vector<text::ConversationMessage>& messages,
-                  std::string_view reasoning_close, size_t columns);
+std::string recap(const std::vector<text::ChatMessage>& messages, std::string_view reasoning_close,
+                  size_t columns);
 
 /// The beginning of a text in at most `rows` rows of `columns` columns, as visible() shows it; ends
 /// in " ..." if there is more. Rows but the first are indented by `indent`, which all leave free.

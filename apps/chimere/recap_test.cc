@@ -16,7 +16,7 @@ TEST(ShortenToRows, ShortTextsAreWholeAndLongOnesEndInDots) {
 }
 
 TEST(Recap, TheLastTwoTurnsWithoutReasoning) {
-  const std::vector<text::ConversationMessage> messages = {
+  const std::vector<text::ChatMessage> messages = {
       {.role = "system", .content = "Be brief."},
       {.role = "user", .content = "first"},
       {.role = "assistant", .content = "1"},

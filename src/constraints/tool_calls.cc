@@ -100,7 +100,7 @@ class ToolGrammar {
   }
 
   /// One call, from its name on. `checked`: the arguments are valid under the schema.
-  Result<Id> call(const CallableTool& tool, bool checked) {
+  Result<Id> call(const text::Tool& tool, bool checked) {
     CHIMERE_TRY(const Id arguments, arguments_of(tool, checked));
     std::vector<Id> parts = {grammar_.literal(tool.name)};
     if (format_.ids == Format::Ids::kNumbered) {
@@ -123,7 +123,7 @@ class ToolGrammar {
 
   Result<Id> calls(const ToolCallsSpec& spec) {
     std::vector<Id> alternatives;
-    for (const CallableTool& tool : spec.tools) {
+    for (const text::Tool& tool : spec.tools) {
       if (spec.choice == ToolCallsSpec::Choice::kNamed && tool.name != spec.named) continue;
       const bool checked = tool.strict || spec.choice != ToolCallsSpec::Choice::kAuto;
       CHIMERE_TRY(const Id made, call(tool, checked));
@@ -139,13 +139,13 @@ class ToolGrammar {
     return grammar_.repeat(letter, 9, 9);
   }
 
-  static Error at_keyword(const CallableTool& tool, Error::Code code, std::string_view keyword,
+  static Error at_keyword(const text::Tool& tool, Error::Code code, std::string_view keyword,
                           const std::string& sentence) {
     const std::string pointer = "/" + json_schema::escape_pointer_token(keyword);
     return at_place(place_of(tool), {code, json_schema::error_place(pointer) + sentence});
   }
 
-  Result<Id> arguments_of(const CallableTool& tool, bool checked) {
+  Result<Id> arguments_of(const text::Tool& tool, bool checked) {
     const auto invalid = [&](const char* sentence) {
       return at_place(place_of(tool), invalid_argument(json_schema::error_place("") + sentence));
     };
@@ -195,7 +195,7 @@ class ToolGrammar {
     return schema.dump(-1, ' ', false, ToolJson::error_handler_t::replace);
   }
 
-  static Grammar::SchemaPlace place_of(const CallableTool& tool) {
+  static Grammar::SchemaPlace place_of(const text::Tool& tool) {
     return {"of the tool '" + tool.name + "'", "", ""};
   }
 
@@ -254,7 +254,7 @@ class ToolGrammar {
   }
 
   /// Parameters in the schema's order; those that are not required may be left out.
-  Result<Id> checked_fields(const CallableTool& tool, const ToolJson& schema) {
+  Result<Id> checked_fields(const text::Tool& tool, const ToolJson& schema) {
     constexpr auto kRead = std::to_array<std::string_view>(
         {"type", "properties", "required", "additionalProperties", "title", "description", "$defs",
          "definitions", "$schema", "$id", "$comment", "examples", "default", kGuidance});
@@ -321,7 +321,7 @@ class ToolGrammar {
   }
 
   /// Known parameters in any order, with any values of their kinds.
-  Id free_fields(const CallableTool& tool, const ToolJson& schema) {
+  Id free_fields(const text::Tool& tool, const ToolJson& schema) {
     const text::ToolParameters kinds(tool.parameters);
     const ToolJson any = true;
     std::vector<Id> choices;
@@ -382,7 +382,10 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
         spec.content_schema.empty() ? g.any_text() : g.json_schema(spec.content_schema);
     last.push_back(g.sequence({build.fixed(text::kHarmonyAnswer), written}));
   }
-  const Id before = g.choice({message("analysis"), message("commentary")});
+  // Commentary is content: beside a schema there is none.
+  std::vector<Id> channels = {message("analysis")};
+  if (spec.content_schema.empty()) channels.push_back(message("commentary"));
+  const Id before = g.choice(std::move(channels));
   const Id root = g.sequence({g.repeat(before, 0, Grammar::kUnbounded), g.choice(std::move(last))});
   if (!spec.opened) return build.take(root);
   const Id others = g.sequence({next, root});

@@ -8,16 +8,11 @@
 
 #include "base/result.h"
 #include "constraints/constraint.h"
+#include "text/conversation.h"
 #include "text/tokenizer.h"
 #include "text/tool_format.h"
 
 namespace chimere::constraints {
-
-struct CallableTool {
-  std::string name;
-  std::string parameters;  ///< a JSON Schema, as JSON text of an object; empty: no parameters
-  bool strict = false;     ///< the arguments are valid under the schema with any choice
-};
 
 struct ToolCallsSpec {
   enum class Choice {
@@ -25,7 +20,7 @@ struct ToolCallsSpec {
     kRequired,  ///< at least one call, and no text
     kNamed,     ///< one call of the tool `named`, and no text
   };
-  std::vector<CallableTool> tools;  ///< at least one; with kHarmony and kAuto also none
+  std::vector<text::Tool> tools;  ///< at least one; with kHarmony and kAuto also none
   Choice choice = Choice::kAuto;
   std::string named;
   bool parallel = true;

@@ -89,11 +89,9 @@ struct ReadCalls {
   std::vector<text::ToolCall> calls;
 };
 
-ReadCalls read_calls(const ToolFormat& format, const std::vector<CallableTool>& tools,
+ReadCalls read_calls(const ToolFormat& format, const std::vector<text::Tool>& tools,
                      const std::string& text) {
-  std::vector<text::ToolDefinition> definitions;
-  for (const CallableTool& t : tools) definitions.push_back({t.name, "", t.parameters});
-  text::ToolCallParser parser(format, definitions);
+  text::ToolCallParser parser(format, tools);
   std::vector<ToolEvent> events = parser.push(text);
   for (ToolEvent& e : parser.finish()) events.push_back(std::move(e));
   ReadCalls out;
@@ -105,8 +103,8 @@ ReadCalls read_calls(const ToolFormat& format, const std::vector<CallableTool>& 
   return out;
 }
 
-const std::vector<CallableTool> kCallTools = {
-    {"look_up",
+const std::vector<text::Tool> kCallTools = {
+    {"look_up", "",
      R"({"type": "object", "properties": {
          "word": {"type": "string", "maxLength": 5},
          "kind": {"type": "string", "enum": ["noun", "a <b>"]},
@@ -115,7 +113,7 @@ const std::vector<CallableTool> kCallTools = {
          "tags": {"type": "array", "items": {"enum": [1, "x", null]}, "maxItems": 3}},
          "required": ["kind", "count"], "additionalProperties": false})",
      false},
-    {"stop", "", false},
+    {"stop", "", "", false},
 };
 
 void check_arguments(const text::ToolCall& call) {
@@ -304,7 +302,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
     return "<|channel|>commentary to=functions." + tool + " <|constrain|>json<|message|>{}";
   };
   const std::string call = next + call_of("stop");
-  const std::string thought = next + "<|channel|>analysis<|message|>hm";
+  const std::string reasoning = next + "<|channel|>analysis<|message|>hm";
 
   ToolCallsSpec spec;
   spec.opened = true;
@@ -312,7 +310,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
   spec.choice = Choice::kRequired;
   EXPECT_EQ(fate(spec, ""), Fate::kIncomplete);
   EXPECT_EQ(fate(spec, call), Fate::kComplete);
-  EXPECT_EQ(fate(spec, thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, reasoning + call), Fate::kComplete);
   EXPECT_EQ(fate(spec, next + call_of("other")), Fate::kRefused);
   EXPECT_EQ(fate(spec, "text"), Fate::kRefused);
   EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);
@@ -321,7 +319,7 @@ TEST(ToolCallsConstraint, BeginsInsideAnOpenedMessage) {
   spec.choice = Choice::kAuto;
   EXPECT_EQ(fate(spec, "the rest."), Fate::kComplete);
   EXPECT_EQ(fate(spec, "the rest." + call), Fate::kComplete);
-  EXPECT_EQ(fate(spec, "the rest." + thought + call), Fate::kComplete);
+  EXPECT_EQ(fate(spec, "the rest." + reasoning + call), Fate::kComplete);
   EXPECT_EQ(fate(spec, "the rest." + next), Fate::kIncomplete);
   EXPECT_EQ(fate(spec, "the rest." + next + call_of("other")), Fate::kRefused);
   EXPECT_EQ(fate(spec, call_of("stop")), Fate::kRefused);
@@ -360,7 +358,7 @@ TEST(ToolCallsConstraint, SchemasThatItRefuses) {
   const TestTokenizer tokenizer = call_tokenizer();
   const auto refused = [&](const char* word, const std::string& parameters) {
     ToolCallsSpec spec;
-    spec.tools = {{"f", parameters, true}};
+    spec.tools = {{"f", "", parameters, true}};
     const auto made = tool_calls_constraint(text::written_tool_format(word), spec, tokenizer);
     if (made.ok()) return std::string("accepted");
     EXPECT_NE(made.error().message.find("'f'"), std::string::npos) << made.error().message;
@@ -383,7 +381,7 @@ TEST(ToolCallsConstraint, RefusalsHaveAPointer) {
   const auto trie = TokenTrie::create(tokenizer);
   const auto refusal = [&](const char* word, const std::string& parameters) {
     ToolCallsSpec spec;
-    spec.tools = {{"f", parameters, true}};
+    spec.tools = {{"f", "", parameters, true}};
     const auto made = tool_calls_constraint(text::written_tool_format(word), spec, tokenizer);
     if (!made.ok()) return made.error().message;
     const auto compiled = Constraint::compile(*made, trie);
@@ -414,7 +412,7 @@ TEST(ToolCallsConstraint, RefusalsHaveAPointer) {
 TEST(ToolCallsConstraint, TaggedTextIsValidUnderItsSchema) {
   const TestTokenizer tokenizer = call_tokenizer();
   ToolCallsSpec spec;
-  spec.tools = {{"f", R"({"type": "object", "properties": {
+  spec.tools = {{"f", "", R"({"type": "object", "properties": {
       "date": {"type": "string", "format": "date"},
       "word": {"anyOf": [{"enum": ["ab", "c"]}, {"type": "string", "minLength": 4}]},
       "code": {"$ref": "#/$defs/code"},

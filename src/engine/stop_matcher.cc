@@ -54,9 +54,12 @@ void StopMatcher::pass_reasoning(bool ended, std::string& out) {
   if (state_ == State::kUndecided) {
     const std::string_view begin = std::string_view(held_).substr(leading_space(held_));
     const std::string_view open = tags_.open.text;
+    const std::string_view answer = tags_.answer_open;
     if (!open.empty() && begin.starts_with(open)) {
       state_ = State::kReasoning;
-    } else if (ended || !open.starts_with(begin)) {
+    } else if (!answer.empty() && begin.starts_with(answer)) {
+      state_ = State::kBetween;
+    } else if (ended || (!open.starts_with(begin) && !answer.starts_with(begin))) {
       state_ = State::kAnswer;
     }
   }
@@ -72,7 +75,13 @@ void StopMatcher::pass_reasoning(bool ended, std::string& out) {
   }
   if (state_ == State::kBetween) {
     release(leading_space(held_), out);
-    if (!held_.empty()) state_ = State::kAnswer;
+    const std::string& answer = tags_.answer_open;
+    if (!answer.empty() && held_.starts_with(answer)) {
+      release(answer.size(), out);
+      state_ = State::kAnswer;
+    } else if (!held_.empty() && (ended || !answer.starts_with(held_))) {
+      state_ = State::kAnswer;
+    }
   }
 }
 

@@ -15,8 +15,8 @@ namespace chimere::engine {
 /// depend on how the text is split; the match and everything after it is dropped. Empty stop
 /// strings are ignored.
 ///
-/// Stop strings act on the answer alone: text up to what ends the reasoning, and the white space
-/// after it, is released as it is. No match begins there.
+/// Stop strings act on the answer alone: text up to what ends the reasoning, the white space after
+/// it and the text that opens the answer are released as they are. No match begins there.
 class StopMatcher {
  public:
   using Start = text::ReasoningSplitter::Start;

@@ -89,6 +89,27 @@ TEST(StopMatcher, StopStringsActOnTheAnswerAlone) {
   }
 }
 
+TEST(StopMatcher, NoMatchBeginsInTheTextThatOpensTheAnswer) {
+  using Start = StopMatcher::Start;
+  text::ReasoningTags tags = kStopTags;
+  tags.answer_open = "<response>";
+  tags.answer_close = "</response>";
+  const auto check = [&](Start start, std::string_view text, std::string_view released) {
+    for (size_t n = 1; n <= text.size(); ++n) {
+      SCOPED_TRACE(std::string(text) + ", " + std::to_string(n));
+      EXPECT_EQ(run(StopMatcher({"<"}, start, tags), text, n),
+                std::pair(std::string(released), std::string("<")));
+    }
+  };
+  check(Start::kThinking, "a</think>\n<response>b<c", "a</think>\n<response>b");
+  check(Start::kThinking, "a</think>b<response>", "a</think>b");
+  check(Start::kThinking, "a</think><resp", "a</think>");
+  check(Start::kMayThink, "<response>b</response>", "<response>b");
+  check(Start::kMayThink, "<think>a</think><response><", "<think>a</think><response>");
+  check(Start::kMayThink, "<resp", "");
+  check(Start::kContent, "<response>b", "");
+}
+
 TEST(StopMatcher, ReasoningMayBeginLaterAndEndOtherwise) {
   StopMatcher m({"stop"}, StopMatcher::Start::kContent, kStopTags);
   std::string out;

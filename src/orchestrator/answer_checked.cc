@@ -90,11 +90,11 @@ AnswerRun::Error AnswerRun::answer_checked(const protocol::ChatRequest& request)
     step("gate", {{"score", score}});
     if (score < pipeline_->gate.accept && request.messages.back().role == "user") {
       protocol::ChatRequest again = request;
-      protocol::ChatMessage said;
+      text::ChatMessage said;
       said.role = "assistant";
       said.content = best.content;
       again.messages.push_back(std::move(said));
-      protocol::ChatMessage reflection;
+      text::ChatMessage reflection;
       reflection.role = "user";
       reflection.content = kReflection;
       again.messages.push_back(std::move(reflection));

@@ -96,7 +96,7 @@ protocol::ChatRequest AnswerRun::base_request() const {
     if (out.messages.front().role == "system") {
       out.messages.front().content = pipeline_->system + "\n\n" + out.messages.front().content;
     } else {
-      protocol::ChatMessage system;
+      text::ChatMessage system;
       system.role = "system";
       system.content = pipeline_->system;
       out.messages.insert(out.messages.begin(), std::move(system));
@@ -106,11 +106,11 @@ protocol::ChatRequest AnswerRun::base_request() const {
     const bool system = out.messages.front().role == "system";
     auto at = out.messages.begin() + (system ? 1 : 0);
     for (const ExampleSpec& example : pipeline_->examples) {
-      protocol::ChatMessage asked;
+      text::ChatMessage asked;
       asked.role = "user";
       asked.content = example.question;
       at = std::next(out.messages.insert(at, std::move(asked)));
-      protocol::ChatMessage answered;
+      text::ChatMessage answered;
       answered.role = "assistant";
       answered.content = example.answer;
       at = std::next(out.messages.insert(at, std::move(answered)));
@@ -155,7 +155,7 @@ void AnswerRun::send_whole(const protocol::Choice& whole) {
   send(std::move(part));
 }
 
-std::vector<protocol::Tool> AnswerRun::useful_tools() const {
+std::vector<text::Tool> AnswerRun::useful_tools() const {
   if (!plain_text() || pipeline_->tools.allowed.empty()) return {};
   const ToolPolicy policy(pipeline_->tools.allowed, pipeline_->tools.approved);
   const std::string_view question = question_of(request_);
@@ -166,8 +166,8 @@ std::vector<protocol::Tool> AnswerRun::useful_tools() const {
                      question.find("time is it") != std::string_view::npos;
   // Not where the model is sure without passages.
   const bool unanswered = pipeline_->enrich.when == When::kNever || !report_.verdict.empty();
-  std::vector<protocol::Tool> out;
-  for (protocol::Tool& tool : policy.offered(around_.tools)) {
+  std::vector<text::Tool> out;
+  for (text::Tool& tool : policy.offered(around_.tools)) {
     // A tool in the prompt costs tokens, so the built-in ones are offered where they can help.
     const bool helps = tool.name == "calculate" ? sums
                        : tool.name == "time"    ? dates
@@ -195,7 +195,7 @@ AnswerRun::Error AnswerRun::continue_probe(protocol::ChatRequest request) {
     }
     (void)request.settings.set(settings::kMaxTokens, std::to_string(left), "orchestrator");
   }
-  protocol::ChatMessage begun;
+  text::ChatMessage begun;
   begun.role = "assistant";
   begun.content = probe_->choice.content;
   request.messages.push_back(std::move(begun));
@@ -234,7 +234,7 @@ AnswerRun::Error AnswerRun::answer_with_tools(protocol::ChatRequest request) {
     };
     if (auto error = chat("answer", request, on_piece, reply)) return error;
     if (reply.choice.tool_calls.empty()) return std::nullopt;
-    protocol::ChatMessage said;
+    text::ChatMessage said;
     said.role = "assistant";
     said.content = reply.choice.content;
     for (const protocol::ToolCallPiece& call : reply.choice.tool_calls) {
@@ -242,7 +242,7 @@ AnswerRun::Error AnswerRun::answer_with_tools(protocol::ChatRequest request) {
     }
     request.messages.push_back(std::move(said));
     for (const protocol::ToolCallPiece& call : reply.choice.tool_calls) {
-      protocol::ChatMessage result;
+      text::ChatMessage result;
       result.role = "tool";
       result.tool_call_id = call.id;
       std::string outcome = "refused";
@@ -272,7 +272,7 @@ AnswerRun::Error AnswerRun::run_steps(protocol::ChatRequest& last) {
     protocol::ChatRequest request = last;
     if (!spec.system.empty()) {
       const bool has = request.messages.front().role == "system";
-      protocol::ChatMessage system;
+      text::ChatMessage system;
       system.role = "system";
       system.content = spec.system;
       if (has) system.content += "\n" + request.messages.front().content;
@@ -321,7 +321,7 @@ AnswerRun::Error AnswerRun::answer(protocol::ChatRequest request) {
     const std::string text = weak ? quotation() : "";
     if (!text.empty()) return answer_quoted(text);
   }
-  if (std::vector<protocol::Tool> tools = useful_tools(); !tools.empty()) {
+  if (std::vector<text::Tool> tools = useful_tools(); !tools.empty()) {
     request.tools = std::move(tools);
     return answer_with_tools(std::move(request));
   }

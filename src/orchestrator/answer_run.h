@@ -88,7 +88,7 @@ class AnswerRun {
   Error search(const protocol::ChatRequest& request, protocol::Choice& out);
   Error judge(std::span<const std::string> answers, std::vector<double>& scores, int64_t& spent);
   bool gated() const;
-  std::vector<protocol::Tool> useful_tools() const;
+  std::vector<text::Tool> useful_tools() const;
 
   /// Sends a part of the answer; cites.
   void send(protocol::Choice part);

@@ -56,7 +56,7 @@ class Dangerous final : public Tool {
  public:
   Dangerous(const std::string& name, std::atomic<int>& calls)
       : definition_{name, "", R"({"type":"object"})", false}, calls_(calls) {}
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Effect effect() const override { return Effect::kExternal; }
   Result<std::string> call(const std::string& /*arguments*/, const ToolContext&) override {
     ++calls_;
@@ -64,7 +64,7 @@ class Dangerous final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_;
+  const text::Tool definition_;
   std::atomic<int>& calls_;
 };
 
@@ -89,12 +89,12 @@ class ObedientModel final : public protocol::ModelClient {
                                          protocol::ChatReply& out) override {
     out = {};
     const bool asked = request.messages.back().role == "user";
-    for (const protocol::Tool& tool : request.tools) {
+    for (const text::Tool& tool : request.tools) {
       if (tool.name == "search" && asked) {
         out.choice.tool_calls.push_back({0, "call_s", "search", R"({"query": "tar"})"});
       }
     }
-    for (const protocol::ChatMessage& message : request.messages) {
+    for (const text::ChatMessage& message : request.messages) {
       for (size_t at = message.content.find("CALL "); at != std::string::npos;
            at = message.content.find("CALL ", at + 5)) {
         saw_order = true;
@@ -108,7 +108,7 @@ class ObedientModel final : public protocol::ModelClient {
       }
     }
     if (!request.tools.empty()) offered.push_back(request.tools.size());
-    for (const protocol::Tool& tool : request.tools) {
+    for (const text::Tool& tool : request.tools) {
       if (tool.name == "wipe" || tool.name == "send" || tool.name == "run")
         offered_dangerous = true;
     }
@@ -161,7 +161,7 @@ TEST(Injection, NoOrderOfADocumentIsCarriedOut) {
         protocol::ChatRequest request;
         request.model = pipeline;
         request.orchestration.collections = {"man"};
-        protocol::ChatMessage message;
+        text::ChatMessage message;
         message.role = "user";
         message.content = "Which option of tar extracts an archive?";
         request.messages.push_back(message);

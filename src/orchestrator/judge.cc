@@ -25,7 +25,7 @@ protocol::ChatRequest choice_request(std::string prompt, std::vector<std::string
   protocol::ChatRequest out;
   out.settings = defaults.settings;
   out.cache_key = defaults.cache_key;
-  protocol::ChatMessage message;
+  text::ChatMessage message;
   message.role = "user";
   message.content = std::move(prompt);
   out.messages.push_back(std::move(message));

@@ -71,7 +71,7 @@ class Documents final : public PassageSource {
 ChatRequest chat(const std::string& question, const std::string& model = "odo") {
   ChatRequest out;
   out.model = model;
-  protocol::ChatMessage message;
+  text::ChatMessage message;
   message.role = "user";
   message.content = question;
   out.messages.push_back(message);

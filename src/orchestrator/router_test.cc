@@ -11,7 +11,7 @@ namespace {
 
 protocol::ChatRequest asking(const std::string& question) {
   protocol::ChatRequest out;
-  protocol::ChatMessage message;
+  text::ChatMessage message;
   message.role = "user";
   message.content = question;
   out.messages.push_back(message);

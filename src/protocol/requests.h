@@ -14,6 +14,7 @@
 #include "base/settings.h"
 #include "protocol/api_error.h"
 #include "protocol/warning.h"
+#include "text/conversation.h"
 
 namespace chimere::protocol {
 
@@ -83,29 +84,9 @@ struct GenerationFields {
   std::vector<std::string_view> given = {};
 };
 
-/// A call of a tool in a message of the assistant.
-struct ToolCall {
-  std::string id;  ///< may be empty
-  std::string name;
-  std::string arguments;  ///< JSON text, normally an object; as the client gave it
-};
-
-struct ChatMessage {
-  std::string role;                       ///< "system", "user", "assistant" or "tool"
-  std::string content;                    ///< may be empty beside `tool_calls`
-  std::string name;                       ///< may be empty
-  std::string reasoning_content;          ///< may be empty
-  std::vector<ToolCall> tool_calls = {};  ///< of an assistant's message
-  std::string tool_call_id = {};          ///< of a tool's message; may be empty
-};
-
-/// A function that the model may call.
-struct Tool {
-  std::string name;         ///< unique in its request: letters, digits and some punctuation
-  std::string description;  ///< may be empty
-  std::string parameters;   ///< a JSON Schema, as JSON text of an object; empty: none was given
-  bool strict = false;      ///< the arguments must be valid under the schema
-};
+using text::ChatMessage;
+using text::Tool;
+using text::ToolCall;
 
 struct ToolChoice {
   enum class Kind { kAuto, kNone, kRequired, kNamed };

@@ -121,7 +121,7 @@ Status TextModel::start(const LoadObserver& observer) {
   return {};
 }
 
-Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ConversationMessage> messages,
+Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ChatMessage> messages,
                                              const Settings& settings) const {
   if (!prompt_template_->ok()) return prompt_template_->error();
   CHIMERE_CHECK_OK(reasoning_from(settings));
@@ -133,9 +133,11 @@ Result<std::vector<int32_t>> TextModel::chat(std::span<const text::ConversationM
 
 text::ReasoningSplitter::Start TextModel::reasoning_start(std::span<const int32_t> prompt) const {
   if (!prompt_template_->ok()) return text::ReasoningSplitter::Start::kContent;
-  constexpr size_t kTail = 16;  // more than a tag and white space have
-  const std::vector<int32_t> tail(prompt.end() - std::min(prompt.size(), kTail), prompt.end());
-  return (*prompt_template_)->format().start(loaded_.tokenizer->decode(tail, /*special=*/true));
+  const text::ChatFormat& format = (*prompt_template_)->format();
+  constexpr size_t kSpace = 16;  // tokens of white space
+  const size_t most = format.reasoning.open.text.size() + kSpace;
+  const std::vector<int32_t> tail(prompt.end() - std::min(prompt.size(), most), prompt.end());
+  return format.start(loaded_.tokenizer->decode(tail, /*special=*/true));
 }
 
 Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& settings,

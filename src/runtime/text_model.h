@@ -65,7 +65,7 @@ class TextModel {
   /// The prompt of a conversation with the header of the assistant's turn. --reasoning of
   /// `settings` decides whether the template asks for reasoning. Errors: those of
   /// load_prompt_template() and PromptTemplate::render().
-  Result<std::vector<int32_t>> chat(std::span<const text::ConversationMessage> messages,
+  Result<std::vector<int32_t>> chat(std::span<const text::ChatMessage> messages,
                                     const Settings& settings) const;
 
   /// Adds tokens to the sequence until the generation ends, and returns how it ended. `on_token` is

@@ -49,7 +49,7 @@ struct GenerationSpec {
   /// What generations may call, and how the model writes it.
   struct Tools {
     text::ToolFormat format;
-    std::vector<text::ToolDefinition> definitions;
+    std::vector<text::Tool> definitions;
     std::string opened = {};  ///< ChatPrompt::opened
   };
   /// Tells the client in its API's form; used by one thread at a time.

@@ -114,14 +114,14 @@ std::vector<int32_t> NextTurn::tokens_of(text::RenderedChat chat) const {
 std::vector<std::vector<int32_t>> NextTurn::prefixes_after_calls(
     const protocol::Choice& answer) const {
   ChatInput turn = input_;
-  protocol::ChatMessage& message = turn.messages.emplace_back();
+  text::ChatMessage& message = turn.messages.emplace_back();
   message.role = "assistant";
   message.content = answer.content;
   message.reasoning_content = answer.reasoning;
   for (const protocol::ToolCallPiece& call : answer.tool_calls) {
     message.tool_calls.push_back({call.id, call.name, call.arguments});
   }
-  protocol::ChatMessage& result = turn.messages.emplace_back();
+  text::ChatMessage& result = turn.messages.emplace_back();
   result.role = "tool";
   result.content = kNext;
   if (!answer.tool_calls.empty()) result.tool_call_id = answer.tool_calls.front().id;

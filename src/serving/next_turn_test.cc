@@ -43,8 +43,8 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     ServedModel model{.tokenizer = tokenizer, .service = *service};
     model.prompt_template = *std::move(parsed);
-    std::vector<protocol::ChatMessage> messages = {{"system", random_text(random), "", ""},
-                                                   {"user", random_text(random), "", ""}};
+    std::vector<text::ChatMessage> messages = {{"system", random_text(random), "", ""},
+                                               {"user", random_text(random), "", ""}};
     NextTurn turn(model, {.messages = messages});
     for (int choice = 0; choice < 8; ++choice) {
       const std::string content = random_text(random);
@@ -53,7 +53,7 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
       const bool keeps = source == kTemplates[2] && !thought.empty();
       ASSERT_EQ(prefixes.size(), keeps ? 2U : 1U);
       for (size_t i = 0; i < prefixes.size(); ++i) {
-        std::vector<protocol::ChatMessage> next = messages;
+        std::vector<text::ChatMessage> next = messages;
         next.push_back({"assistant", content, "", i == 0 ? "" : thought});
         next.push_back({"user", "Q", "", ""});
         const auto one = chat_prompt(model, {.messages = next});
@@ -80,14 +80,14 @@ TEST(NextTurn, AfterCalls) {
   model.prompt_template = text::PromptTemplate::create(tokenizer, source);
   ASSERT_TRUE(model.prompt_template.ok());
   ASSERT_TRUE(model.prompt_template->tool_format().rendering.calls);
-  const std::vector<protocol::ChatMessage> messages = {{"user", "a", "", ""}};
+  const std::vector<text::ChatMessage> messages = {{"user", "a", "", ""}};
   const NextTurn turn(model, {.messages = messages});
   protocol::Choice answer;
   answer.content = "b";
   answer.tool_calls = {{0, "call_1", "f", R"({"x":1})"}};
   const auto prefixes = turn.prefixes_after_calls(answer);
   ASSERT_EQ(prefixes.size(), 1U);
-  std::vector<protocol::ChatMessage> next = messages;
+  std::vector<text::ChatMessage> next = messages;
   next.push_back({"assistant", "b", "", "", {{"call_1", "f", R"({"x":1})"}}});
   next.push_back({"tool", "result", "", "", {}, "call_1"});
   const auto prompt = chat_prompt(model, {.messages = next});

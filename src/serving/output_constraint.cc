@@ -17,15 +17,13 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
   using Kind = protocol::ToolChoice::Kind;
   using Choice = constraints::ToolCallsSpec::Choice;
   constraints::ToolCallsSpec out;
-  for (const protocol::Tool& tool : request.tools) {
-    out.tools.push_back({tool.name, tool.parameters, tool.strict});
-  }
+  out.tools = request.tools;
   if (request.tool_choice.kind == Kind::kRequired) out.choice = Choice::kRequired;
   if (request.tool_choice.kind == Kind::kNamed) out.choice = Choice::kNamed;
   out.named = request.tool_choice.name;
   out.parallel = request.parallel_tool_calls;
   for (const text::ReasoningTags::Tag* tag : {&tags.open, &tags.close}) {
-    if (tag->token >= 0) out.excluded.push_back(tag->text);
+    if (!tag->text.empty()) out.excluded.push_back(tag->text);
   }
   using FormatKind = protocol::OutputFormat::Kind;
   if (request.format.kind == FormatKind::kJsonObject) out.content_schema = kJsonObject;

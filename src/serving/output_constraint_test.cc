@@ -82,5 +82,21 @@ TEST(OutputConstraint, OfAContinuedMessageInAChannel) {
   EXPECT_TRUE(model.allows(request, "So", " then" + next + call));
 }
 
+TEST(OutputConstraint, BesideASchemaNothingButTheFinalChannelIsContent) {
+  const ChannelModel model;
+  const std::string next = "<|end|><|start|>assistant";
+  const std::string comment = "<|channel|>commentary<|message|>I look." + next;
+  const std::string object = "<|channel|>final<|message|>{}";
+  protocol::ChatRequest request;
+  request.tools.emplace_back().name = "f";
+  EXPECT_TRUE(model.allows(request, "", comment + object));
+  request.format.kind = protocol::OutputFormat::Kind::kJsonObject;
+  for (const bool tools : {true, false}) {
+    if (!tools) request.tools.clear();
+    EXPECT_TRUE(model.allows(request, "", "<|channel|>analysis<|message|>Hm." + next + object));
+    EXPECT_FALSE(model.allows(request, "", comment + object));
+  }
+}
+
 }  // namespace
 }  // namespace chimere::serving

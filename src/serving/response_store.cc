@@ -11,9 +11,9 @@ namespace {
 int64_t size_of(const StoredResponse& response) {
   constexpr size_t kOverhead = 256;
   size_t bytes = kOverhead + response.input.size() + response.body.size();
-  for (const protocol::ChatMessage& m : response.messages) {
+  for (const text::ChatMessage& m : response.messages) {
     bytes += kOverhead + m.content.size() + m.reasoning_content.size() + m.name.size();
-    for (const protocol::ToolCall& call : m.tool_calls) {
+    for (const text::ToolCall& call : m.tool_calls) {
       bytes += kOverhead + call.name.size() + call.arguments.size() + call.id.size();
     }
   }

@@ -15,9 +15,9 @@
 namespace chimere::serving {
 
 struct StoredResponse {
-  std::vector<protocol::ChatMessage> messages;  ///< the conversation so far, without instructions
-  std::string input;                            ///< of the request, as JSON text
-  std::string body;                             ///< the response
+  std::vector<text::ChatMessage> messages;  ///< the conversation so far, without instructions
+  std::string input;                        ///< of the request, as JSON text
+  std::string body;                         ///< the response
 };
 
 /// In memory, and bounded. When it is full, the oldest response of the owner that holds the most

@@ -12,19 +12,6 @@
 namespace chimere::serving {
 namespace {
 
-text::ConversationMessage conversation_message(const protocol::ChatMessage& m) {
-  text::ConversationMessage out{.role = m.role,
-                                .content = m.content,
-                                .name = m.name,
-                                .reasoning_content = m.reasoning_content,
-                                .tool_calls = {},
-                                .tool_call_id = m.tool_call_id};
-  for (const protocol::ToolCall& call : m.tool_calls) {
-    out.tool_calls.push_back({call.id, call.name, call.arguments});
-  }
-  return out;
-}
-
 void append_trusted(std::string_view text, text::RenderedChat& out) {
   out.trusted.push_back({out.text.size(), out.text.size() + text.size()});
   out.text += text;
@@ -48,8 +35,7 @@ void remove_empty_reasoning(const text::ReasoningTags& tags, text::RenderedChat&
 
 /// The same as append_continued() in gpt-oss's format. Returns what the prompt has of the header of
 /// the message that it ends in.
-std::string append_continued_channel(const protocol::ChatMessage& message,
-                                     text::RenderedChat& out) {
+std::string append_continued_channel(const text::ChatMessage& message, text::RenderedChat& out) {
   if (!message.reasoning_content.empty()) {
     append_trusted("<|channel|>analysis<|message|>", out);
     out.text += message.reasoning_content;
@@ -63,7 +49,7 @@ std::string append_continued_channel(const protocol::ChatMessage& message,
 
 /// The beginning of a message, after the header of the assistant's turn. A template that has opened
 /// the reasoning gets it closed unless the message `ends_in_reasoning`.
-void append_continued(const protocol::ChatMessage& message, bool ends_in_reasoning,
+void append_continued(const text::ChatMessage& message, bool ends_in_reasoning,
                       const text::ReasoningTags& tags, text::ReasoningSplitter::Start start,
                       text::RenderedChat& out) {
   using Start = text::ReasoningSplitter::Start;
@@ -88,21 +74,15 @@ void append_continued(const protocol::ChatMessage& message, bool ends_in_reasoni
 
 Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input) {
   if (!model.prompt_template.ok()) return model.prompt_template.error();
-  std::vector<text::ConversationMessage> messages;
-  messages.reserve(input.messages.size());
-  for (const auto& m : input.messages) messages.push_back(conversation_message(m));
-  std::vector<text::ToolDefinition> tools;
-  tools.reserve(input.tools.size());
-  for (const auto& t : input.tools) tools.push_back({t.name, t.description, t.parameters});
   return model.prompt_template->render(
-      messages, tools, {.reasoning = input.reasoning, .kwargs = input.template_kwargs});
+      input.messages, input.tools, {.reasoning = input.reasoning, .kwargs = input.template_kwargs});
 }
 
 bool take_continued(const ServedModel& model, ChatInput& input) {
-  std::vector<protocol::ChatMessage>& messages = input.messages;
+  std::vector<text::ChatMessage>& messages = input.messages;
   if (messages.empty() || messages.back().role != "assistant") return false;
   if (!messages.back().tool_calls.empty()) return false;  // the next message follows
-  protocol::ChatMessage message = std::move(messages.back());
+  text::ChatMessage message = std::move(messages.back());
   messages.pop_back();
   if (message.content.empty() && message.reasoning_content.empty()) return false;
   using Start = text::ReasoningSplitter::Start;

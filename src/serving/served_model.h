@@ -102,12 +102,12 @@ struct ServedModel {
 
 /// What a prompt is rendered from.
 struct ChatInput {
-  std::vector<protocol::ChatMessage> messages;
-  std::vector<protocol::Tool> tools = {};
+  std::vector<text::ChatMessage> messages;
+  std::vector<text::Tool> tools = {};
   std::string reasoning = "auto";    ///< a value of --reasoning
   std::string template_kwargs = {};  ///< a JSON object, or empty
   /// The beginning of the assistant's next message, which the generation continues.
-  std::optional<protocol::ChatMessage> continued = std::nullopt;
+  std::optional<text::ChatMessage> continued = std::nullopt;
   bool continues_reasoning = false;  ///< `continued` ends in its reasoning
 };
 

@@ -64,7 +64,7 @@ TEST(BuiltinTemplates, ChatMlIsInPlaceOfNone) {
         std::optional<std::string>(kGo)}) {
     const Selected chatml = selected("", own);
     ASSERT_TRUE(chatml.chat_template.ok());
-    const std::vector<ConversationMessage> question = {{.role = "user", .content = "Hi"}};
+    const std::vector<ChatMessage> question = {{.role = "user", .content = "Hi"}};
     EXPECT_EQ(chatml.chat_template->render(question, {}, {}).value().text,
               "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
     ASSERT_EQ(chatml.warnings.size(), 1U);
@@ -119,9 +119,9 @@ TEST(BuiltinTemplates, EachShowsAConversation) {
         PromptTemplate::create(*tokenizer, std::string(builtin_template(name).value_or("")));
     ASSERT_TRUE(out.ok()) << out.error().message;
     EXPECT_TRUE(out->turn_rules().messages);
-    const std::vector<ConversationMessage> talk = {{.role = "user", .content = "Word1"},
-                                                   {.role = "assistant", .content = "Word2"},
-                                                   {.role = "user", .content = "Word3"}};
+    const std::vector<ChatMessage> talk = {{.role = "user", .content = "Word1"},
+                                           {.role = "assistant", .content = "Word2"},
+                                           {.role = "user", .content = "Word3"}};
     const auto text = out->render(talk, {}, {});
     ASSERT_TRUE(text.ok()) << text.error().message;
     EXPECT_THAT(text->text, ::testing::ContainsRegex("Word1(.|\n)*Word2(.|\n)*Word3"));

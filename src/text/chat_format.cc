@@ -85,7 +85,7 @@ std::optional<std::string> render_answer(const ChatTemplate& chat_template,
   answer.set("role", Value::string("assistant", true));
   answer.set("content", Value::string(kProbeAnswer, false));
   if (with_reasoning) {
-    for (const char* key : {"reasoning_content", "reasoning", "thinking"}) {
+    for (const std::string_view key : kReasoningKeys) {
       answer.set(key, Value::string(kProbeReasoning, false));
     }
   }
@@ -142,7 +142,7 @@ ChatFormat ChatFormat::of(const ChatTemplate& chat_template, std::string_view so
   if (!tags) tags = probed_tags(chat_template, options, tokenizer);
   out.reasons = tags.has_value();
   out.reasoning = tags ? *std::move(tags) : vocabulary_reasoning(tokenizer);
-  out.calls = ToolFormat::of(chat_template, source, options, out.reasoning.close.text);
+  out.calls = ToolFormat::of(chat_template, source, options, out.reasoning.close.text, &tokenizer);
   return out;
 }
 

@@ -5,6 +5,33 @@
 #include "text/jinja/json.h"
 
 namespace chimere::text {
+namespace {
+
+/// What templates need that read other variables than most. The text behind keeps a template's
+/// first line break.
+constexpr std::string_view kPreludes[] = {
+    "",
+    // They loop over the tools without asking whether there are any: Command R+, Hermes 3.
+    "{% set tools = tools or [] %}{{ '' }}",
+    // Firefunction.
+    "{% set functions = (tools or []) | tojson %}{% set datetime = strftime_now('%d %B %Y') %}"
+    "{{ '' }}",
+};
+
+bool renders_a_question(const ChatTemplate& chat_template, const ChatOptions& options) {
+  return chat_template.render(jinja::Value::list({chat_message("user", "Why?")}), options).ok();
+}
+
+/// The template behind the first prelude with which it takes a question; else as it is.
+Result<ChatTemplate> with_prelude(const std::string& source, const ChatOptions& options) {
+  for (const std::string_view prelude : kPreludes) {
+    CHIMERE_TRY(ChatTemplate parsed, ChatTemplate::create(std::string(prelude) + source));
+    if (renders_a_question(parsed, options)) return parsed;
+  }
+  return ChatTemplate::create(source);
+}
+
+}  // namespace
 
 PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOptions defaults,
                                const Tokenizer& tokenizer)
@@ -15,15 +42,15 @@ PromptTemplate::PromptTemplate(std::string source, ChatTemplate parsed, ChatOpti
       turn_rules_(TurnRules::of(template_, format_.calls, defaults_)) {}
 
 Result<PromptTemplate> PromptTemplate::create(const Tokenizer& tokenizer, std::string source) {
-  CHIMERE_TRY(ChatTemplate parsed, ChatTemplate::create(source));
   ChatOptions defaults;
   defaults.bos_token = tokenizer.token_bytes(tokenizer.bos(), true);
   defaults.eos_token = tokenizer.token_bytes(tokenizer.eos(), true);
+  CHIMERE_TRY(ChatTemplate parsed, with_prelude(source, defaults));
   return PromptTemplate(std::move(source), std::move(parsed), std::move(defaults), tokenizer);
 }
 
-Result<RenderedChat> PromptTemplate::render(std::span<const ConversationMessage> messages,
-                                            std::span<const ToolDefinition> tools,
+Result<RenderedChat> PromptTemplate::render(std::span<const ChatMessage> messages,
+                                            std::span<const Tool> tools,
                                             const Options& options) const {
   ChatOptions chat = defaults_;
   if (!options.kwargs.empty()) {

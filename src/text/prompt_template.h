@@ -38,8 +38,8 @@ class PromptTemplate {
   /// assistant's turn. The texts of messages and tools never become control tokens. Errors:
   /// kInvalidArgument (arguments or parameters that are not JSON objects or are nested too deeply,
   /// invalid `kwargs`), those of the template.
-  Result<RenderedChat> render(std::span<const ConversationMessage> messages,
-                              std::span<const ToolDefinition> tools, const Options& options) const;
+  Result<RenderedChat> render(std::span<const ChatMessage> messages, std::span<const Tool> tools,
+                              const Options& options) const;
 
   const ChatFormat& format() const { return format_; }
   const ToolFormat& tool_format() const { return format_.calls; }

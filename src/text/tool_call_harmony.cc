@@ -152,7 +152,7 @@ class HarmonyReader final : public ToolCallReader {
 
 }  // namespace
 
-std::unique_ptr<ToolCallReader> harmony_reader(std::span<const ToolDefinition> tools) {
+std::unique_ptr<ToolCallReader> harmony_reader(std::span<const Tool> tools) {
   return std::make_unique<HarmonyReader>(tools);
 }
 

@@ -10,7 +10,7 @@
 namespace chimere::text {
 
 /// Of ToolFormat::Style::kHarmony.
-std::unique_ptr<ToolCallReader> harmony_reader(std::span<const ToolDefinition> tools);
+std::unique_ptr<ToolCallReader> harmony_reader(std::span<const Tool> tools);
 
 }  // namespace chimere::text
 

@@ -36,7 +36,7 @@ std::string behind_brace(const std::string& text) {
 /// split.
 class MarkedReader final : public ToolCallReader {
  public:
-  MarkedReader(const ToolFormat& format, std::span<const ToolDefinition> tools)
+  MarkedReader(const ToolFormat& format, std::span<const Tool> tools)
       : ToolCallReader(tools), format_(format) {
     const std::string opener = format.section_open + format.call_open;
     const std::string next = format.separator + format.call_open;
@@ -53,7 +53,7 @@ class MarkedReader final : public ToolCallReader {
     if (tag != std::string::npos) value_close_ = format.parameter_close.substr(tag);
     line_around_value_ =
         format.after_key.ends_with('\n') && format.parameter_close.starts_with('\n');
-    for (const ToolDefinition& tool : tools) {
+    for (const Tool& tool : tools) {
       if (format.style == Style::kTagged) parameters_[tool.name] = ToolParameters(tool.parameters);
     }
   }
@@ -644,7 +644,7 @@ class MarkedReader final : public ToolCallReader {
 
 }  // namespace
 
-ToolCallParser::ToolCallParser(const ToolFormat& format, std::span<const ToolDefinition> tools)
+ToolCallParser::ToolCallParser(const ToolFormat& format, std::span<const Tool> tools)
     : reader_(format.style == Style::kHarmony ? harmony_reader(tools)
                                               : std::make_unique<MarkedReader>(format, tools)) {}
 ToolCallParser::~ToolCallParser() = default;

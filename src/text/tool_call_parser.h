@@ -24,7 +24,7 @@ class ToolCallReader;
 /// calls is dropped.
 class ToolCallParser {
  public:
-  ToolCallParser(const ToolFormat& format, std::span<const ToolDefinition> tools);
+  ToolCallParser(const ToolFormat& format, std::span<const Tool> tools);
   ~ToolCallParser();
   ToolCallParser(ToolCallParser&&) noexcept;
   ToolCallParser& operator=(ToolCallParser&&) noexcept;

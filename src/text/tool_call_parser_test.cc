@@ -54,7 +54,7 @@ std::vector<ToolFormat> all_formats() {
   return out;
 }
 
-const std::vector<ToolDefinition> kParserTools = {
+const std::vector<Tool> kParserTools = {
     {"get_weather", "",
      R"({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"},
          "tags": {"type": "array"}, "where": {"type": "object"}, "metric": {"type": "boolean"},

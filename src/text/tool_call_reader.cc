@@ -2,8 +2,8 @@
 
 namespace chimere::text {
 
-ToolCallReader::ToolCallReader(std::span<const ToolDefinition> tools) {
-  for (const ToolDefinition& tool : tools) names_.insert(tool.name);
+ToolCallReader::ToolCallReader(std::span<const Tool> tools) {
+  for (const Tool& tool : tools) names_.insert(tool.name);
 }
 
 void ToolCallReader::add(ToolEvent::Kind kind, std::string_view text) {

@@ -18,7 +18,7 @@ namespace chimere::text {
 /// Reads one byte after the other, so that the events do not depend on how the text is split.
 class ToolCallReader {
  public:
-  explicit ToolCallReader(std::span<const ToolDefinition> tools);
+  explicit ToolCallReader(std::span<const Tool> tools);
   virtual ~ToolCallReader() = default;
   ToolCallReader(const ToolCallReader&) = delete;
   ToolCallReader& operator=(const ToolCallReader&) = delete;

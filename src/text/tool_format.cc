@@ -184,6 +184,7 @@ class Prober {
   }
 
   void find_rendering() {
+    find_reasoning_key();
     if (options_.tools.is_none()) {
       Dict parameters;
       Dict properties;
@@ -241,6 +242,20 @@ class Prober {
     messages.push_back(Value::dict(std::move(result)));
     const auto text = render(std::move(messages), true);
     rendering_.results = text && contains_text(*text, "probe_result");
+  }
+
+  void find_reasoning_key() {
+    constexpr std::string_view kReasoning = "probe_reasoning";
+    for (const std::string_view key : kReasoningKeys) {
+      Dict answer;
+      answer.set("role", Value::string("assistant", true));
+      answer.set("content", Value::string(kProbeText, false));
+      answer.set(key, Value::string(kReasoning, false));
+      const auto text = render({question(), Value::dict(std::move(answer))}, false);
+      if (!text || !contains_text(*text, kReasoning)) continue;
+      rendering_.reasoning_key = key;
+      return;
+    }
   }
 
   /// The header of the assistant's turn in `text`, as long as the prompt and other messages have
@@ -544,10 +559,11 @@ WriteJson arguments_object(const std::string& text) {
 }  // namespace
 
 ToolFormat ToolFormat::of(const ChatTemplate& chat_template, std::string_view source,
-                          const ChatOptions& options, std::string_view reasoning_close) {
+                          const ChatOptions& options, std::string_view reasoning_close,
+                          const Tokenizer* vocabulary) {
   Rendering rendering;
   Prober prober(chat_template, options, reasoning_close);
-  ToolFormat written = written_tool_format(source);
+  ToolFormat written = written_tool_format(source, vocabulary);
   if (written.style != Style::kHarmony) {
     if (auto found = prober.format(rendering)) return *std::move(found);
   } else {

@@ -2,6 +2,7 @@
 #ifndef CHIMERE_TEXT_TOOL_FORMAT_H_
 #define CHIMERE_TEXT_TOOL_FORMAT_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,26 +11,18 @@
 
 #include "base/result.h"
 #include "text/chat_template.h"
+#include "text/conversation.h"
 #include "text/jinja/value.h"
+#include "text/tokenizer.h"
 
 namespace chimere::text {
-
-/// A function that the model may call.
-struct ToolDefinition {
-  std::string name;
-  std::string description;  ///< may be empty
-  std::string parameters;   ///< JSON text of an object, a JSON Schema; may be empty
-};
 
 /// What the answer follows in gpt-oss's format, after channels with reasoning and calls.
 inline constexpr std::string_view kHarmonyAnswer = "<|channel|>final<|message|>";
 
-/// A call of a tool.
-struct ToolCall {
-  std::string id;  ///< may be empty
-  std::string name;
-  std::string arguments;  ///< JSON text, normally an object
-};
+/// Where chat templates look for the reasoning of a message, the most common one first.
+inline constexpr std::array<std::string_view, 3> kReasoningKeys = {"reasoning_content", "reasoning",
+                                                                   "thinking"};
 
 /// The text of a generation's calls is
 ///   section_open  call (separator call)*  section_close
@@ -76,7 +69,7 @@ struct ToolFormat {
   Ids ids = Ids::kAny;
   bool parallel = true;  ///< a generation may have several calls
 
-  /// What the template does with tools.
+  /// What the template does with tools and reasoning.
   struct Rendering {
     bool tools = false;              ///< renders the definitions
     bool calls = false;              ///< renders calls in messages of the assistant
@@ -85,17 +78,21 @@ struct ToolFormat {
     bool string_arguments = false;   ///< takes arguments as JSON text in place of a mapping
     bool none_content = false;       ///< renders calls only if the content is none
     bool content_and_calls = false;  ///< renders text and calls of one message
+    /// The member of a message whose text it renders as reasoning: one of kReasoningKeys.
+    std::string_view reasoning_key = kReasoningKeys[0];
 
     friend bool operator==(const Rendering& a, const Rendering& b) = default;
   };
   Rendering rendering;
 
   /// The format of a template, from renderings of conversations with calls, or the written format
-  /// that the template's own words point to; the one of Hermes where nothing does. `source`: the
-  /// template's text. `reasoning_close`: what ends the reasoning that a template may write before
-  /// calls; empty: none. Never fails: a template that refuses all of it has a written format.
+  /// that the template's own words or else a token of the vocabulary point to; the one of Hermes
+  /// where nothing does. `source`: the template's text; `vocabulary`: may be nullptr.
+  /// `reasoning_close`: what ends the reasoning that a template may write before calls; empty:
+  /// none. Never fails: a template that refuses all of it has a written format.
   static ToolFormat of(const ChatTemplate& chat_template, std::string_view source,
-                       const ChatOptions& options, std::string_view reasoning_close);
+                       const ChatOptions& options, std::string_view reasoning_close,
+                       const Tokenizer* vocabulary = nullptr);
 
   /// The texts of the format without white space at their ends, in which control tokens may occur:
   /// the parser must see their text. `<tool_call>`, `[TOOL_CALLS]`, ...
@@ -112,9 +109,9 @@ struct ToolFormat {
 /// template that does not render calls itself; not for kHarmony, whose template always does.
 jinja::MarkedText write_tool_calls(const ToolFormat& format, std::span<const ToolCall> calls);
 
-/// The written format that words of the template's source point to; the one of Hermes where none
-/// does.
-ToolFormat written_tool_format(std::string_view source);
+/// The written format that words of the template's source point to, else a word that is a token of
+/// `vocabulary` (nullptr: none is); the one of Hermes where none does.
+ToolFormat written_tool_format(std::string_view source, const Tokenizer* vocabulary = nullptr);
 
 }  // namespace chimere::text
 

@@ -177,7 +177,7 @@ TEST(ToolFormat, PublishedStructures) {
 
 /// What a template renders for calls reads back as the same calls.
 TEST(ToolFormat, RenderedCallsReadBack) {
-  const std::vector<ToolDefinition> tools = {
+  const std::vector<Tool> tools = {
       {"look_up", "Finds.",
        R"({"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "number"},
            "list": {"type": "array"}, "map": {"type": "object"}}})"},
@@ -198,8 +198,8 @@ TEST(ToolFormat, RenderedCallsReadBack) {
     const ToolFormat format = ToolFormat::of(*parsed, source, probe_options(), "</think>");
     std::vector<ToolCall> wanted = calls;
     if (!format.parallel) wanted.resize(1);
-    const std::vector<ConversationMessage> messages = {{.role = "user", .content = "Q"},
-                                                       {.role = "assistant", .tool_calls = wanted}};
+    const std::vector<ChatMessage> messages = {{.role = "user", .content = "Q"},
+                                               {.role = "assistant", .tool_calls = wanted}};
     const auto values = messages_value(messages, {}, format);
     ASSERT_TRUE(values.ok());
     ChatOptions options = probe_options();

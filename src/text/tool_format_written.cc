@@ -149,9 +149,12 @@ constexpr auto kWritten = std::to_array<Written>({
 
 }  // namespace
 
-ToolFormat written_tool_format(std::string_view source) {
+ToolFormat written_tool_format(std::string_view source, const Tokenizer* vocabulary) {
   for (const Written& w : kWritten) {
     if (source.find(w.word) != std::string_view::npos) return w.format();
+  }
+  for (const Written& w : kWritten) {
+    if (vocabulary != nullptr && vocabulary->find(w.word) >= 0) return w.format();
   }
   return hermes();
 }

@@ -37,7 +37,7 @@ std::string nine_letters(const std::string& id) {
 
 Value plain(std::string_view text) { return Value::string(text, false); }
 
-Result<Value> tool_value(const ToolDefinition& tool) {
+Result<Value> tool_value(const Tool& tool) {
   Dict function;
   function.set("name", plain(tool.name));
   // Templates read the description and parameters.properties without asking whether they exist.
@@ -78,7 +78,7 @@ class Conversation {
  public:
   explicit Conversation(const ToolFormat& format) : format_(format) {}
 
-  void add(const ConversationMessage& m) {
+  void add(const ChatMessage& m) {
     if (m.role == "tool") {
       add_result(m);
     } else if (m.tool_calls.empty()) {
@@ -93,13 +93,16 @@ class Conversation {
   }
 
  private:
-  static Dict base(const ConversationMessage& m, Value content) {
+  Dict base(const ChatMessage& m, Value content) const {
     Dict message;
     message.set("role", plain(m.role));
     message.set("content", std::move(content));
     if (!m.name.empty()) message.set("name", plain(m.name));
-    if (!m.reasoning_content.empty()) {
-      message.set("reasoning_content", plain(m.reasoning_content));
+    // gpt-oss's template takes one of both beside calls.
+    const bool shown =
+        format_.style != ToolFormat::Style::kHarmony || m.tool_calls.empty() || m.content.empty();
+    if (!m.reasoning_content.empty() && shown) {
+      message.set(format_.rendering.reasoning_key, plain(m.reasoning_content));
     }
     return message;
   }
@@ -145,7 +148,7 @@ class Conversation {
     return Value::dict(std::move(out));
   }
 
-  void add_calls(const ConversationMessage& m) {
+  void add_calls(const ChatMessage& m) {
     flush();
     if (!format_.rendering.calls) {
       MarkedText content(m.content, false);
@@ -177,7 +180,7 @@ class Conversation {
     push(std::move(message));
   }
 
-  void add_result(const ConversationMessage& m) {
+  void add_result(const ChatMessage& m) {
     std::string id = m.tool_call_id;
     std::string name = m.name;
     if (const auto known = ids_.find(id); known != ids_.end()) {
@@ -186,7 +189,7 @@ class Conversation {
     } else if (format_.ids == ToolFormat::Ids::kNineLetters) {
       id = nine_letters(id);
     }
-    ConversationMessage result = m;
+    ChatMessage result = m;
     result.name = name;
     Dict message;
     if (format_.rendering.results) {
@@ -213,7 +216,7 @@ class Conversation {
 };
 
 /// What a system message says about tools where the template says nothing.
-Result<Value> instructions(std::string_view system, std::span<const ToolDefinition> tools,
+Result<Value> instructions(std::string_view system, std::span<const Tool> tools,
                            const ToolFormat& format) {
   const auto quoted = [](const std::string& text) {
     using nlohmann::json;
@@ -222,7 +225,7 @@ Result<Value> instructions(std::string_view system, std::span<const ToolDefiniti
   MarkedText out(system, false);
   if (!system.empty()) out.append("\n\n", true);
   out.append("You can call these functions, given as JSON, one a line:\n", true);
-  for (const ToolDefinition& tool : tools) {
+  for (const Tool& tool : tools) {
     CHIMERE_CHECK_OK(tool_value(tool));
     const std::string parameters = tool.parameters.empty() ? "{}" : tool.parameters;
     out.append(R"({"name": )" + quoted(tool.name) + R"(, "description": )" +
@@ -238,18 +241,18 @@ Result<Value> instructions(std::string_view system, std::span<const ToolDefiniti
 
 }  // namespace
 
-Result<Value> tools_value(std::span<const ToolDefinition> tools) {
+Result<Value> tools_value(std::span<const Tool> tools) {
   std::vector<Value> out;
   out.reserve(tools.size());
-  for (const ToolDefinition& tool : tools) {
+  for (const Tool& tool : tools) {
     CHIMERE_TRY(Value value, tool_value(tool));
     out.push_back(std::move(value));
   }
   return Value::list(std::move(out));
 }
 
-Result<Value> messages_value(std::span<const ConversationMessage> messages,
-                             std::span<const ToolDefinition> tools, const ToolFormat& format) {
+Result<Value> messages_value(std::span<const ChatMessage> messages, std::span<const Tool> tools,
+                             const ToolFormat& format) {
   Conversation conversation(format);
   std::vector<Value> out;
   if (!tools.empty() && !format.rendering.tools) {
@@ -262,7 +265,7 @@ Result<Value> messages_value(std::span<const ConversationMessage> messages,
     message.set("content", std::move(content));
     out.push_back(Value::dict(std::move(message)));
   }
-  for (const ConversationMessage& m : messages) conversation.add(m);
+  for (const ChatMessage& m : messages) conversation.add(m);
   for (Value& value : conversation.take()) out.push_back(std::move(value));
   return Value::list(std::move(out));
 }

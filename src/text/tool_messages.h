@@ -3,35 +3,24 @@
 #define CHIMERE_TEXT_TOOL_MESSAGES_H_
 
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "text/conversation.h"
 #include "text/jinja/value.h"
 #include "text/tool_format.h"
 
 namespace chimere::text {
 
-struct ConversationMessage {
-  std::string role = {};
-  std::string content = {};
-  std::string name = {};                  ///< may be empty
-  std::string reasoning_content = {};     ///< may be empty
-  std::vector<ToolCall> tool_calls = {};  ///< of the assistant
-  std::string tool_call_id = {};          ///< of a result; may be empty
-};
-
 /// The definitions as transformers passes them: a list of {"type": "function", "function": {...}}.
 /// Errors: kInvalidArgument (parameters that are not an object in JSON, or nested too deeply).
-Result<jinja::Value> tools_value(std::span<const ToolDefinition> tools);
+Result<jinja::Value> tools_value(std::span<const Tool> tools);
 
 /// The messages in the form that the template of `format` takes: arguments as mappings or texts,
 /// ids of the format's syntax, calls one by one or together, written out where the template knows
 /// none. `tools`: for a template that does not render definitions they become part of the system
 /// message. Nothing of it is trusted but the format's own markers.
-Result<jinja::Value> messages_value(std::span<const ConversationMessage> messages,
-                                    std::span<const ToolDefinition> tools,
-                                    const ToolFormat& format);
+Result<jinja::Value> messages_value(std::span<const ChatMessage> messages,
+                                    std::span<const Tool> tools, const ToolFormat& format);
 
 }  // namespace chimere::text
 

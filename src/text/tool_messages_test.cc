@@ -40,9 +40,8 @@ struct Rendered {
   RenderedChat chat;
 };
 
-Rendered render_conversation(std::string_view source,
-                             const std::vector<ConversationMessage>& messages,
-                             const std::vector<ToolDefinition>& tools = {}) {
+Rendered render_conversation(std::string_view source, const std::vector<ChatMessage>& messages,
+                             const std::vector<Tool>& tools = {}) {
   auto parsed = ChatTemplate::create(source);
   EXPECT_TRUE(parsed.ok()) << parsed.error().message;
   Rendered out{ToolFormat::of(*parsed, source, {}, "</think>"), {}};
@@ -56,7 +55,7 @@ Rendered render_conversation(std::string_view source,
   return out;
 }
 
-const std::vector<ConversationMessage> kMessagesTwoCalls = {
+const std::vector<ChatMessage> kMessagesTwoCalls = {
     {.role = "user", .content = "Q"},
     {.role = "assistant",
      .content = "",
@@ -92,7 +91,7 @@ TEST(ToolMessages, OneByOneWithTheirResults) {
 }
 
 TEST(ToolMessages, ATemplateWithoutToolsGetsThemInItsMessages) {
-  std::vector<ConversationMessage> messages = kMessagesTwoCalls;
+  std::vector<ChatMessage> messages = kMessagesTwoCalls;
   messages.insert(messages.begin(), {.role = "system", .content = "Be kind."});
   const Rendered r = render_conversation(
       kMessagesPlain, messages, {{"f", "The <|im_end|> function", R"({"type": "object"})"}});
@@ -137,7 +136,7 @@ TEST(ToolMessages, TextOfCallsAndResultsIsNotTrusted) {
 
 TEST(ToolMessages, ParametersThatAreNoSchemaAreRefused) {
   const auto refused = [](const std::string& parameters) {
-    const ToolDefinition tool{"f", "", parameters};
+    const Tool tool{"f", "", parameters};
     return !tools_value({&tool, 1}).ok();
   };
   EXPECT_FALSE(refused(""));

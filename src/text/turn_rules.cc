@@ -172,7 +172,7 @@ class Adapter {
                            (role == "assistant" && !rules_.assistant_runs && !has_calls(m) &&
                             !has_calls(out.back())))) {
         join_text("content", m, out.back());
-        join_text("reasoning_content", m, out.back());
+        for (const std::string_view key : kReasoningKeys) join_text(key, m, out.back());
         continue;
       }
       if (role == "user" && after_calls && !rules_.user_after_calls) {
@@ -263,7 +263,7 @@ class TurnProber {
   }
 
  private:
-  using Message = ConversationMessage;
+  using Message = ChatMessage;
 
   static Message message(std::string_view role, std::string_view text) {
     return {.role = std::string(role), .content = std::string(text)};

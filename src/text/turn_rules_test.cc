@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Messages = std::vector<ConversationMessage>;
+using Messages = std::vector<ChatMessage>;
 
 /// In the manner of Qwen 3.5: a system message comes first, and there is a question.
 constexpr std::string_view kStrictTurns =
@@ -74,7 +74,7 @@ PromptTemplate turn_template(std::string_view source) {
 }
 
 std::string render_turns(const PromptTemplate& chat_template, const Messages& messages,
-                         const std::vector<ToolDefinition>& tools = {}) {
+                         const std::vector<Tool>& tools = {}) {
   const auto out = chat_template.render(messages, tools, {});
   EXPECT_TRUE(out.ok()) << out.error().message;
   return out.ok() ? out->text : "";
@@ -84,14 +84,11 @@ std::string render_turns(std::string_view source, const Messages& messages) {
   return render_turns(turn_template(source), messages);
 }
 
-ConversationMessage said(const char* role, const char* text) {
-  return {.role = role, .content = text};
-}
+ChatMessage said(const char* role, const char* text) { return {.role = role, .content = text}; }
 
-const ConversationMessage kTurnCall = {.role = "assistant",
-                                       .tool_calls = {{"call00001", "look", R"({"at":"x"})"}}};
-const ConversationMessage kTurnOutcome = {
-    .role = "tool", .content = "Seen.", .tool_call_id = "call00001"};
+const ChatMessage kTurnCall = {.role = "assistant",
+                               .tool_calls = {{"call00001", "look", R"({"at":"x"})"}}};
+const ChatMessage kTurnOutcome = {.role = "tool", .content = "Seen.", .tool_call_id = "call00001"};
 
 TEST(TurnRules, WhatATemplateShowsStaysAsItIs) {
   const PromptTemplate open = turn_template(kOpenTurns);
@@ -233,8 +230,8 @@ std::vector<Messages> agents_conversations() {
   const auto s = [](const char* text) { return said("system", text); };
   const auto u = [](const char* text) { return said("user", text); };
   const auto a = [](const char* text) { return said("assistant", text); };
-  const ConversationMessage& call = kTurnCall;
-  const ConversationMessage& result = kTurnOutcome;
+  const ChatMessage& call = kTurnCall;
+  const ChatMessage& result = kTurnOutcome;
   return {
       {s("Word1"), s("Word2"), u("Word3")},
       {s("Word1"), said("developer", "Word2"), u("Word3")},
@@ -269,11 +266,11 @@ TEST(TurnRules, EveryTemplateShowsEveryConversation) {
     const PromptTemplate chat_template = turn_template(source);
     for (const Messages& messages : agents_conversations()) {
       std::string roles;
-      for (const ConversationMessage& m : messages) roles += m.role + " ";
+      for (const ChatMessage& m : messages) roles += m.role + " ";
       SCOPED_TRACE(roles);
       const std::string text = render_turns(chat_template, messages);
       size_t at = 0;
-      for (const ConversationMessage& m : messages) {
+      for (const ChatMessage& m : messages) {
         EXPECT_THAT(text, HasSubstr(m.content));
         if (m.role == "system" || m.role == "developer") continue;
         at = text.find(m.content, at);

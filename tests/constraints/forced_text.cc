@@ -72,7 +72,7 @@ constraints::ToolCallsSpec random_spec(std::mt19937& random) {
     std::string schema = R"({"type": "object", "properties": {)";
     schema.append(properties).append(R"(}, "required": [)").append(required);
     schema += R"(], "additionalProperties": false})";
-    spec.tools.push_back({name, schema, true});
+    spec.tools.push_back({name, "", schema, true});
     if (random() % 2 == 0) break;
   }
   spec.choice = constraints::ToolCallsSpec::Choice::kRequired;

@@ -28,8 +28,8 @@ constexpr std::string_view kWords[] = {
     "<|tool_list_start|>",
 };
 
-const std::array<text::ToolDefinition, 2>& tools() {
-  static const std::array<text::ToolDefinition, 2> kTools = {{
+const std::array<text::Tool, 2>& tools() {
+  static const std::array<text::Tool, 2> kTools = {{
       {"f", "",
        R"({"type": "object", "properties": {"s": {"type": "string"}, "n": {"type": "integer"},
            "o": {"type": ["string", "null"]}}})"},

@@ -46,14 +46,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.limits.steps = 2'000;
   options.limits.bytes = 1 << 18;
   const text::ToolFormat format = text::ToolFormat::of(*parsed, source, options, "</think>");
-  const text::ToolDefinition tool{"f", "d", R"({"type": "object"})"};
+  const text::Tool tool{"f", "d", R"({"type": "object"})"};
   const std::vector<text::ToolCall> calls = {{"c", "f", R"({"a": "b"})"}};
   text::ToolCallParser parser(format, {&tool, 1});
   if (format.style != text::ToolFormat::Style::kHarmony) {
     (void)parser.push(text::write_tool_calls(format, calls).bytes());
   }
   (void)parser.finish();
-  const std::vector<text::ConversationMessage> messages = {
+  const std::vector<text::ChatMessage> messages = {
       {.role = "user", .content = "q"},
       {.role = "assistant", .tool_calls = calls},
       {.role = "tool", .content = "r", .tool_call_id = "c"}};

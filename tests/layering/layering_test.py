@@ -34,7 +34,7 @@ ALLOWED = {
     "retrieval": {"base", "text", "net", "database"},
     "orchestrator": {"base", "text", "net", "database", "protocol", "retrieval"},
     "quantize": {"base", "tensor", "quant", "gguf", "kernels", "model", "runtime"},
-    "protocol": {"base"},
+    "protocol": {"base", "text"},
     "terminal": {"base", "text"},
     "serving": {"base", "text", "constraints", "sampling", "engine", "protocol", "database"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},

@@ -36,7 +36,7 @@ CONTROL = 3  # tokenizer.ggml.token_type
 
 def with_tags(file, first, last):
     """The file with control tokens of these texts in place of <think> and </think>, in vocabulary and template."""
-    def place(key):  # of the value, behind its type
+    def place(key):  # of the value, after its type
         return file.index(key) + len(key) + 4
 
     tokens = place(b"tokenizer.ggml.tokens")

@@ -48,9 +48,9 @@ std::string function_name(const std::string& server, const std::string& tool) {
 
 class McpTool final : public Tool {
  public:
-  McpTool(std::shared_ptr<McpClient> client, std::string name, protocol::Tool definition)
+  McpTool(std::shared_ptr<McpClient> client, std::string name, text::Tool definition)
       : client_(std::move(client)), name_(std::move(name)), definition_(std::move(definition)) {}
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Effect effect() const override { return Effect::kExternal; }
   Result<std::string> call(const std::string& arguments, const ToolContext& /*context*/) override {
     return client_->call(name_, arguments);
@@ -59,7 +59,7 @@ class McpTool final : public Tool {
  private:
   const std::shared_ptr<McpClient> client_;
   const std::string name_;  ///< as the server has it
-  const protocol::Tool definition_;
+  const text::Tool definition_;
 };
 
 Result<McpServerSpec> parse_server(const std::string& name, const ClientJson& entry,
@@ -162,9 +162,9 @@ Result<std::string> McpClient::request(const std::string& method, const std::str
                       "' refuses: " + (why.empty() ? "its answer is damaged" : why) + ".");
 }
 
-Result<std::vector<protocol::Tool>> McpClient::tools() {
+Result<std::vector<text::Tool>> McpClient::tools() {
   const std::scoped_lock lock(mutex_);
-  std::vector<protocol::Tool> out;
+  std::vector<text::Tool> out;
   std::string cursor;
   do {
     const ClientJson params =
@@ -174,7 +174,7 @@ Result<std::vector<protocol::Tool>> McpClient::tools() {
     const auto list = parsed.is_object() ? parsed.find("tools") : parsed.end();
     if (list == parsed.end() || !list->is_array()) break;
     for (const ClientJson& row : *list) {
-      protocol::Tool tool;
+      text::Tool tool;
       tool.name = member_text(row, "name");
       tool.description = member_text(row, "description");
       if (row.is_object() && row.contains("inputSchema") && row["inputSchema"].is_object()) {
@@ -216,7 +216,7 @@ Result<std::string> McpClient::call(const std::string& tool, const std::string& 
 Result<std::vector<std::shared_ptr<Tool>>> mcp_tools(const std::shared_ptr<McpClient>& client) {
   CHIMERE_TRY(auto definitions, client->tools());
   std::vector<std::shared_ptr<Tool>> out;
-  for (protocol::Tool& definition : definitions) {
+  for (text::Tool& definition : definitions) {
     std::string name = definition.name;
     definition.name = function_name(client->name(), name);
     out.push_back(std::make_shared<McpTool>(client, std::move(name), std::move(definition)));

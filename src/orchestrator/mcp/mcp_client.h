@@ -54,7 +54,7 @@ class McpClient {
       : spec_(std::move(spec)), version_(std::move(version)) {}
 
   /// The tools as the server names them. Errors: those of the transport and of the server.
-  Result<std::vector<protocol::Tool>> tools();
+  Result<std::vector<text::Tool>> tools();
   /// The text of the result. `arguments`: JSON text of an object. Errors: also that the tool
   /// failed.
   Result<std::string> call(const std::string& tool, const std::string& arguments);

@@ -35,7 +35,7 @@ std::string text_member(const McpJson& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-McpJson tool_json(const protocol::Tool& tool) {
+McpJson tool_json(const text::Tool& tool) {
   McpJson schema = McpJson::parse(tool.parameters, nullptr, false);
   if (!schema.is_object()) schema = {{"type", "object"}};
   return {{"name", tool.name}, {"description", tool.description}, {"inputSchema", schema}};

@@ -98,7 +98,7 @@ class Search {
     for (const Candidate& state : states) {
       ChatRequest& request = requests.emplace_back(request_);
       if (!state.text.empty()) {
-        protocol::ChatMessage begun;
+        text::ChatMessage begun;
         begun.role = "assistant";
         begun.content = state.text;
         request.messages.push_back(std::move(begun));

@@ -68,7 +68,7 @@ class Walk {
 
 ChatRequest question() {
   ChatRequest out;
-  protocol::ChatMessage message;
+  text::ChatMessage message;
   message.role = "user";
   message.content = "walk";
   out.messages.push_back(message);

@@ -22,7 +22,7 @@ Result<std::string> text_argument(const std::string& arguments, const char* name
 
 class Calculate final : public Tool {
  public:
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Result<std::string> call(const std::string& arguments, const ToolContext& /*context*/) override {
     CHIMERE_TRY(const std::string expression, text_argument(arguments, "expression"));
     CHIMERE_TRY(const double value, evaluate(expression));
@@ -32,7 +32,7 @@ class Calculate final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_ = {
+  const text::Tool definition_ = {
       "calculate", "Computes an arithmetic expression, such as 17*(2+3)^2 or sqrt(2).",
       R"({"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]})",
       true};
@@ -40,7 +40,7 @@ class Calculate final : public Tool {
 
 class Time final : public Tool {
  public:
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Result<std::string> call(const std::string& /*arguments*/,
                            const ToolContext& /*context*/) override {
     const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -52,13 +52,13 @@ class Time final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_ = {"time", "The date and the time of day in UTC.",
-                                      R"({"type":"object","properties":{}})", true};
+  const text::Tool definition_ = {"time", "The date and the time of day in UTC.",
+                                  R"({"type":"object","properties":{}})", true};
 };
 
 class SearchPassages final : public Tool {
  public:
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Result<std::string> call(const std::string& arguments, const ToolContext& context) override {
     CHIMERE_TRY(const std::string query, text_argument(arguments, "query"));
     if (context.passages == nullptr || context.collections.empty()) {
@@ -77,7 +77,7 @@ class SearchPassages final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_ = {
+  const text::Tool definition_ = {
       "search", "Searches the collections of documents for passages.",
       R"({"type":"object","properties":{"query":{"type":"string"}},"required":["query"]})", true};
 };
@@ -85,7 +85,7 @@ class SearchPassages final : public Tool {
 /// The passages of one document of the collections.
 class ReadDocument final : public Tool {
  public:
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Result<std::string> call(const std::string& arguments, const ToolContext& context) override {
     CHIMERE_TRY(const std::string name, text_argument(arguments, "name"));
     if (context.passages == nullptr) return not_found("This request has no collections to read.");
@@ -101,7 +101,7 @@ class ReadDocument final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_ = {
+  const text::Tool definition_ = {
       "read", "Reads passages of a document of the collections, by the name that search gave.",
       R"({"type":"object","properties":{"name":{"type":"string"}},"required":["name"]})", true};
 };

@@ -34,14 +34,14 @@ TEST(Expression, RefusesWhatIsNone) {
 TEST(ToolPolicy, IsFixedBeforeTheModelSpeaks) {
   class Wipe final : public Tool {
    public:
-    const protocol::Tool& definition() const override { return definition_; }
+    const text::Tool& definition() const override { return definition_; }
     Effect effect() const override { return Effect::kExternal; }
     Result<std::string> call(const std::string&, const ToolContext&) override {
       return std::string();
     }
 
    private:
-    const protocol::Tool definition_ = {"wipe", "", "", false};
+    const text::Tool definition_ = {"wipe", "", "", false};
   };
   ToolBox tools;
   for (auto& tool : built_in_tools()) EXPECT_TRUE(tools.add(tool));

@@ -18,7 +18,7 @@ constexpr const char* kProcesses = "--nproc=64";
 
 class RunCode final : public Tool {
  public:
-  const protocol::Tool& definition() const override { return definition_; }
+  const text::Tool& definition() const override { return definition_; }
   Effect effect() const override { return Effect::kExternal; }
   Result<std::string> call(const std::string& arguments, const ToolContext& /*context*/) override {
     const auto parsed = nlohmann::json::parse(arguments, nullptr, false);
@@ -67,7 +67,7 @@ class RunCode final : public Tool {
   }
 
  private:
-  const protocol::Tool definition_ = {
+  const text::Tool definition_ = {
       "run_code",
       "Runs a short program without network and files, for at most 10 seconds; returns what it "
       "prints.",

@@ -35,7 +35,7 @@ class Tool {
  public:
   virtual ~Tool() = default;
   /// As the model sees it: name, description, JSON Schema of the arguments.
-  virtual const protocol::Tool& definition() const = 0;
+  virtual const text::Tool& definition() const = 0;
   virtual Effect effect() const { return Effect::kNone; }
   /// `arguments`: JSON text of the model. The result is text for the model. Errors are told to the
   /// model, too.
@@ -73,7 +73,7 @@ class ToolPolicy {
   /// Why a call is refused; empty: it may run.
   std::string refusal(const ToolBox& tools, std::string_view name) const;
   /// The tools that the model is shown: those that may run.
-  std::vector<protocol::Tool> offered(const ToolBox& tools) const;
+  std::vector<text::Tool> offered(const ToolBox& tools) const;
 
  private:
   const std::vector<std::string> allowed_;

@@ -32,8 +32,8 @@ std::string ToolPolicy::refusal(const ToolBox& tools, std::string_view name) con
   return "";
 }
 
-std::vector<protocol::Tool> ToolPolicy::offered(const ToolBox& tools) const {
-  std::vector<protocol::Tool> out;
+std::vector<text::Tool> ToolPolicy::offered(const ToolBox& tools) const {
+  std::vector<text::Tool> out;
   for (const std::string& name : allowed_) {
     const Tool* const tool = tools.find(name);
     if (tool != nullptr && refusal(tools, name).empty()) out.push_back(tool->definition());

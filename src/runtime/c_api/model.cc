@@ -185,7 +185,7 @@ chimere_status chimere_apply_chat_template(chimere_model* model, const chimere_m
     if (size == nullptr) return missing("size");
     if (tokens == nullptr && capacity > 0) return missing("tokens");
     CHIMERE_TRY(const auto given, input(messages, n_messages, "messages"));
-    std::vector<chimere::text::ConversationMessage> conversation;
+    std::vector<chimere::text::ChatMessage> conversation;
     for (const chimere_message& m : given) {
       if (m.role == nullptr || m.content == nullptr) return missing("messages[i]");
       conversation.push_back({.role = m.role, .content = m.content});

@@ -162,7 +162,7 @@ void GeneratingEndpoint::generate(const CallPtr& call, const protocol::Generatio
       ->start();
 }
 
-void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol::Tool>& tools,
+void GeneratingEndpoint::add_tools(const Call& call, const std::vector<text::Tool>& tools,
                                    GenerationSpec& spec) const {
   const ServedModel& model = model_of(call);
   const text::ToolFormat& format = model.prompt_template->tool_format();
@@ -171,9 +171,7 @@ void GeneratingEndpoint::add_tools(const Call& call, const std::vector<protocol:
   if (tools.empty() && !harmony) return;
   spec.tools.emplace();
   spec.tools->format = format;
-  for (const protocol::Tool& tool : tools) {
-    spec.tools->definitions.push_back({tool.name, tool.description, tool.parameters});
-  }
+  spec.tools->definitions = tools;
   const std::vector<int32_t> visible = control_tokens(model.tokenizer, format);
   for (GenerationSpec::Choice& choice : spec.choices) {
     choice.request.visible_tokens = visible;
@@ -296,7 +294,7 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
   if (error) return respond(call, *error);
   if (request.use_cache && model.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const protocol::ChatMessage before = prepared.input.continued.value_or(protocol::ChatMessage{});
+    const text::ChatMessage before = prepared.input.continued.value_or(text::ChatMessage{});
     prepared.input.continued.reset();
     const auto turn = std::make_shared<NextTurn>(model, std::move(prepared.input));
     spec.on_choice =

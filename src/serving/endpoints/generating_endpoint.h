@@ -74,7 +74,7 @@ class GeneratingEndpoint : public Endpoint {
   /// Adds what the response has to warn of.
   void warn(Call& call, const protocol::GenerationFields& fields) const;
   /// Makes the calls in the generations visible.
-  void add_tools(const Call& call, const std::vector<protocol::Tool>& tools,
+  void add_tools(const Call& call, const std::vector<text::Tool>& tools,
                  GenerationSpec& spec) const;
   /// The adapter that a model's name in a request says; empty: none.
   static std::string named_adapter(const ServedModel& model, std::string name);

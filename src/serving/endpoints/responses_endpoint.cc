@@ -25,7 +25,7 @@ void ResponsesEndpoint::add_routes(Router& router) {
 
 std::optional<ApiError> ResponsesEndpoint::complete(const Call& call,
                                                     protocol::ResponsesRequest& request,
-                                                    std::vector<protocol::ChatMessage>& kept) {
+                                                    std::vector<text::ChatMessage>& kept) {
   if (!request.previous.empty()) {
     if (!store_.enabled()) {
       return ApiError{"unsupported_value",
@@ -46,7 +46,7 @@ std::optional<ApiError> ResponsesEndpoint::complete(const Call& call,
   kept.insert(kept.end(), request.messages.begin(), request.messages.end());
   request.messages = kept;
   if (request.instructions.empty()) return std::nullopt;
-  protocol::ChatMessage system;
+  text::ChatMessage system;
   system.role = "system";
   system.content = request.instructions;
   request.messages.insert(request.messages.begin(), std::move(system));
@@ -58,7 +58,7 @@ void ResponsesEndpoint::create(const CallPtr& call) {
   protocol::ResponsesRequest request;
   auto error =
       protocol::parse_responses(call->request.body, model.defaults, context().limits, request);
-  std::vector<protocol::ChatMessage> kept;
+  std::vector<text::ChatMessage> kept;
   if (!error) error = complete(*call, request, kept);
   if (error) return respond(call, *error);
   const bool stored = request.store && store_.enabled();
@@ -77,7 +77,7 @@ void ResponsesEndpoint::create(const CallPtr& call) {
       if (writing == nullptr) return;
       StoredResponse out{kept, input, writing->whole(choices, usage, timings)};
       const protocol::Choice& answer = choices.front();
-      protocol::ChatMessage& message = out.messages.emplace_back();
+      text::ChatMessage& message = out.messages.emplace_back();
       message.role = "assistant";
       message.content = answer.content;
       message.reasoning_content = answer.reasoning;
@@ -107,7 +107,7 @@ void ResponsesEndpoint::count(const CallPtr& call) {
   auto error = protocol::parse_responses(call->request.body, model_of(*call).defaults,
                                          context().limits, request);
   if (!error) error = check_model(*call, request.model);
-  std::vector<protocol::ChatMessage> kept;
+  std::vector<text::ChatMessage> kept;
   if (!error) error = complete(*call, request, kept);
   Prepared prepared;
   if (!error) error = prepare(*call, request, prepared);

@@ -30,7 +30,7 @@ class ResponsesEndpoint final : public GeneratingEndpoint {
   /// Puts instructions and the conversation that is continued in front of the input. `kept`: the
   /// conversation without instructions.
   std::optional<protocol::ApiError> complete(const Call& call, protocol::ResponsesRequest& request,
-                                             std::vector<protocol::ChatMessage>& kept);
+                                             std::vector<text::ChatMessage>& kept);
 
   /// A response that has begun.
   struct Running {
