@@ -167,11 +167,12 @@ class Apis(unittest.TestCase):
 
     def test_a_store_that_overflows(self):
         def create(**fields):
-            return self.server.post("/v1/responses", {"input": "a " * 4000, "max_output_tokens": 2, **fields})
+            return self.server.post("/v1/responses", {
+                "input": "a", "metadata": {"note": "a" * 100_000}, "max_output_tokens": 2, **fields})
 
         first = create()
         self.assertEqual(self.server.get("/v1/responses/" + first["id"])["id"], first["id"])
-        for _ in range(70):
+        for _ in range(12):
             last = create()
         self.assertEqual(self.server.call("GET", "/v1/responses/" + first["id"])[0], 404)
         self.assertEqual(self.server.get("/v1/responses/" + last["id"])["output"], last["output"])
@@ -365,9 +366,10 @@ class Keys(unittest.TestCase):
             answer = create(bob, previous_response_id=kept["id"])
             self.assertEqual(answer["error"]["code"], "previous_response_not_found")
             # A key that fills the store displaces its own responses.
-            first = create(bob, input="a " * 40000)
+            large = {"metadata": {"note": "a" * 100_000}}  # is part of the stored response
+            first = create(bob, **large)
             for _ in range(14):
-                create(bob, input="a " * 40000)
+                create(bob, **large)
             self.assertEqual(server.call("GET", "/v1/responses/" + first["id"], headers=bob)[0], 404)
             self.assertEqual(server.call("GET", route, headers=ann)[2], kept)
             self.assertEqual(create(ann, previous_response_id=kept["id"])["status"], "incomplete")
