@@ -5,6 +5,7 @@
 #include <charconv>
 #include <variant>
 
+#include "protocol/base64.h"
 #include "protocol/json_text.h"
 #include "protocol/logprobs_json.h"
 #include "protocol/requests.h"
@@ -141,21 +142,11 @@ void append_numbers(const std::vector<float>& vector, std::string& out) {
   }
 }
 
-/// RFC 4648, section 4.
-void append_base64(const std::vector<float>& vector, std::string& out) {
+/// The bytes of the little-endian f32 numbers in base64, as a JSON text.
+void append_bytes(const std::vector<float>& vector, std::string& out) {
   static_assert(std::endian::native == std::endian::little);
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto* bytes = reinterpret_cast<const uint8_t*>(vector.data());
-  const size_t n = vector.size() * sizeof(float);
   out += '"';
-  for (size_t i = 0; i < n; i += 3) {
-    const size_t left = std::min<size_t>(3, n - i);
-    uint32_t three = 0;
-    for (size_t b = 0; b < 3; ++b) three = three << 8 | (b < left ? bytes[i + b] : 0U);
-    for (size_t d = 0; d < 4; ++d) {
-      out += d <= left ? kDigits[three >> (18 - 6 * d) & 63] : '=';
-    }
-  }
+  append_base64({reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)}, out);
   out += '"';
 }
 
@@ -288,7 +279,7 @@ std::string embeddings_response(std::string_view model, std::span<const std::vec
     if (i > 0) out += ',';
     out += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
     if (base64) {
-      append_base64(vectors[i], out);
+      append_bytes(vectors[i], out);
     } else {
       append_numbers(vectors[i], out);
     }
@@ -324,7 +315,7 @@ std::string cohere_embed_response(std::string_view id, const EmbeddingsRequest& 
     out += ']';
   };
   if (request.floats) list("float", append_numbers);
-  if (request.base64) list("base64", append_base64);
+  if (request.base64) list("base64", append_bytes);
   return out + "}}";
 }
 
