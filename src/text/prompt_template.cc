@@ -1,5 +1,6 @@
 #include "text/prompt_template.h"
 
+#include <optional>
 #include <utility>
 
 #include "text/jinja/json.h"
@@ -69,15 +70,23 @@ Result<RenderedChat> PromptTemplate::render(std::span<const ChatMessage> message
       chat.extra.set("reasoning_effort", jinja::Value::string(std::string(reasoning), true));
     }
   }
-  if (!tools.empty() && format_.calls.rendering.tools) {
-    CHIMERE_TRY(chat.tools, tools_value(tools));
-  }
+  const bool shows_tools = !tools.empty() && format_.calls.rendering.tools;
   CHIMERE_TRY(const jinja::Value values, messages_value(messages, tools, format_.calls));
-  auto out = template_.render(adapt_turns(values, turn_rules_), chat);
-  if (out.ok() || !turn_rules_.messages) return out;
   // The probes did not have all that this conversation has: some templates refuse it nevertheless.
-  auto again = template_.render(adapt_turns(values, turn_rules_.strictest()), chat);
-  return again.ok() ? std::move(again) : std::move(out);
+  const TurnRules strictest = turn_rules_.strictest();
+  std::optional<Error> refusal;
+  for (const bool describe : {false, true}) {
+    if (describe && !shows_tools) break;
+    if (shows_tools) {
+      CHIMERE_TRY(chat.tools, tools_value(tools, describe));
+    }
+    for (const TurnRules* rules : {&turn_rules_, &strictest}) {
+      auto out = template_.render(adapt_turns(values, *rules), chat);
+      if (out.ok()) return out;
+      if (!refusal) refusal = out.error();
+    }
+  }
+  return *refusal;
 }
 
 }  // namespace chimere::text

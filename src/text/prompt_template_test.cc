@@ -67,6 +67,22 @@ TEST(PromptTemplate, ToolsAsTextAndTheDay) {
             "FalseWhy?");
 }
 
+TEST(PromptTemplate, DescriptionsThatATemplateReadsWithoutAsking) {
+  const PromptTemplate reads = prompt_template(
+      "{% for t in tools or [] %}{{ t.function.name }}:{% for k, v in "
+      "t.function.parameters.properties "
+      "| items %} {{ k + ', ' + v.description }}{% endfor %}. {% endfor %}{{ messages[0].content "
+      "}}");
+  const std::vector<Tool> tools = {
+      {"look", "", R"({"type": "object", "properties": {"at": {"type": "string"}, "by": true}})"},
+      {"go", "", R"({"type": "object"})"}};
+  EXPECT_FALSE(reads.render(kPromptQuestion, tools, {}).ok());  // `by` cannot have one
+  const std::vector<Tool> described = {
+      {"look", "",
+       R"({"properties": {"at": {"type": "string"}, "to": {"description": "Whom."}}})"}};
+  EXPECT_EQ(prompt_of(reads, kPromptQuestion, described), "look: at,  to, Whom.. Why?");
+}
+
 TEST(PromptTemplate, ReasoningWhereTheTemplateLooksForIt) {
   const std::vector<ChatMessage> thought = {
       kPromptQuestion[0],

@@ -37,7 +37,26 @@ std::string nine_letters(const std::string& id) {
 
 Value plain(std::string_view text) { return Value::string(text, false); }
 
-Result<Value> tool_value(const Tool& tool) {
+/// The schema of an object with an empty description of each property that has none.
+Value described(const Value& parameters) {
+  const Value* properties = parameters.as_dict().find("properties");
+  if (properties == nullptr || !properties->is_dict()) return parameters;
+  Dict all;
+  for (const auto& [name, schema] : properties->as_dict().entries()) {
+    Value value = schema;
+    if (schema.is_dict() && schema.as_dict().find("description") == nullptr) {
+      Dict with = schema.as_dict();
+      with.set("description", Value::string("", true));
+      value = Value::dict(std::move(with));
+    }
+    all.set(name, std::move(value));
+  }
+  Dict out = parameters.as_dict();
+  out.set("properties", Value::dict(std::move(all)));
+  return Value::dict(std::move(out));
+}
+
+Result<Value> tool_value(const Tool& tool, bool describe = false) {
   Dict function;
   function.set("name", plain(tool.name));
   // Templates read the description and parameters.properties without asking whether they exist.
@@ -55,7 +74,7 @@ Result<Value> tool_value(const Tool& tool) {
     }
     if (!parsed->as_dict().entries().empty()) parameters = *std::move(parsed);
   }
-  function.set("parameters", std::move(parameters));
+  function.set("parameters", describe ? described(parameters) : std::move(parameters));
   Dict out;
   out.set("type", Value::string("function", true));
   out.set("function", Value::dict(std::move(function)));
@@ -241,11 +260,11 @@ Result<Value> instructions(std::string_view system, std::span<const Tool> tools,
 
 }  // namespace
 
-Result<Value> tools_value(std::span<const Tool> tools) {
+Result<Value> tools_value(std::span<const Tool> tools, bool describe) {
   std::vector<Value> out;
   out.reserve(tools.size());
   for (const Tool& tool : tools) {
-    CHIMERE_TRY(Value value, tool_value(tool));
+    CHIMERE_TRY(Value value, tool_value(tool, describe));
     out.push_back(std::move(value));
   }
   return Value::list(std::move(out));

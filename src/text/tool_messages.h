@@ -12,8 +12,10 @@
 namespace chimere::text {
 
 /// The definitions as transformers passes them: a list of {"type": "function", "function": {...}}.
-/// Errors: kInvalidArgument (parameters that are not an object in JSON, or nested too deeply).
-Result<jinja::Value> tools_value(std::span<const Tool> tools);
+/// `describe`: properties without a description get an empty one, which some templates read without
+/// asking. Errors: kInvalidArgument (parameters that are not an object in JSON, or nested too
+/// deeply).
+Result<jinja::Value> tools_value(std::span<const Tool> tools, bool describe = false);
 
 /// The messages in the form that the template of `format` takes: arguments as mappings or texts,
 /// ids of the format's syntax, calls one by one or together, written out where the template knows

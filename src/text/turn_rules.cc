@@ -304,6 +304,7 @@ TurnRules TurnRules::of(const ChatTemplate& chat_template, const ToolFormat& for
 
 TurnRules TurnRules::strictest() const {
   TurnRules out;
+  out.messages = messages;
   out.content_parts = content_parts;
   out.system = system;
   out.system_always = system_always;

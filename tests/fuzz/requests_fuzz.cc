@@ -66,7 +66,7 @@ void check(const protocol::GenerationFields& f) {
 /// Lines of a system message are neither lost nor made.
 void check_lines(std::string_view text) {
   static const auto rules = *protocol::parse_volatile_rules("tokens,clock");
-  std::vector<text::ChatMessage> conversation(2);
+  std::vector<protocol::ChatMessage> conversation(2);
   conversation[0].role = "system";
   conversation[0].content = text;
   conversation[1].role = "user";
