@@ -2,6 +2,7 @@
 #ifndef CHIMERE_PROTOCOL_GENERATION_WRITER_H_
 #define CHIMERE_PROTOCOL_GENERATION_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -72,8 +73,14 @@ std::string anthropic_model(const ModelEntry& model);
 /// their ids.
 std::unique_ptr<GenerationWriter> responses_writer(ResponseHead head, const std::string& echo,
                                                    bool stored, bool carry_reasoning);
+/// A part of a list of items.
+struct ItemPage {
+  size_t limit = 20;
+  bool oldest_first = false;
+  std::string after = {};  ///< id of the item before it; empty: the list's beginning
+};
 /// The input of a stored response as a list of items; `input`: ResponsesRequest::input.
-std::string input_items_response(const std::string& input);
+std::string input_items_response(const std::string& input, const ItemPage& page = {});
 /// The response of /v1/responses/input_tokens.
 std::string input_token_count_response(int64_t tokens);
 /// The response of /v1/responses/{id}/cancel, whose generation has been told to end.

@@ -270,7 +270,7 @@ std::unique_ptr<GenerationWriter> responses_writer(ResponseHead head, const std:
   return std::make_unique<ResponsesWriter>(std::move(head), echo, stored, carry_reasoning);
 }
 
-std::string input_items_response(const std::string& input) {
+std::string input_items_response(const std::string& input, const ItemPage& page) {
   Json items = Json::parse(input);
   if (items.is_string()) {
     items = Json::array({{{"type", "message"},
@@ -281,13 +281,26 @@ std::string input_items_response(const std::string& input) {
     if (!items[i].contains("id")) items[i]["id"] = "item_" + std::to_string(i);
     if (!items[i].contains("type")) items[i]["type"] = "message";
   }
-  const Json first = items.empty() ? Json() : items.front()["id"];
-  const Json last = items.empty() ? Json() : items.back()["id"];
+  if (!page.oldest_first) std::reverse(items.begin(), items.end());
+  Json data = Json::array();
+  bool begun = page.after.empty();
+  bool more = false;
+  for (Json& item : items) {
+    if (begun && data.size() == page.limit) {
+      more = true;
+      break;
+    }
+    const bool before = item["id"] == page.after;
+    if (begun) data.push_back(std::move(item));
+    begun = begun || before;
+  }
+  const Json first = data.empty() ? Json() : data.front()["id"];
+  const Json last = data.empty() ? Json() : data.back()["id"];
   return to_text({{"object", "list"},
-                  {"data", std::move(items)},
+                  {"data", std::move(data)},
                   {"first_id", first},
                   {"last_id", last},
-                  {"has_more", false}});
+                  {"has_more", more}});
 }
 
 std::string input_token_count_response(int64_t tokens) {

@@ -83,6 +83,14 @@ async function checkToolsAndChain(client, model) {
   const items = [];
   for await (const item of client.responses.inputItems.list(first.id)) items.push(item);
   assert.equal(items[0].content[0].text, input);
+  const turns = ['a', 'b', 'c'].map((content) => ({role: 'user', content}));
+  const long = await client.responses.create({model, input: turns, max_output_tokens: 2, reasoning: {effort: 'none'}});
+  for (const [order, expected] of [['asc', 'abc'], ['desc', 'cba']]) {
+    let listed = '';
+    for await (const item of client.responses.inputItems.list(long.id, {order, limit: 2})) listed += item.content;
+    assert.equal(listed, expected);
+  }
+  await assert.rejects(client.get(`/responses/${long.id}/input_items`, {query: {limit: 0}}), OpenAI.BadRequestError);
   await client.responses.delete(first.id);
   await assert.rejects(client.responses.retrieve(first.id), OpenAI.NotFoundError);
   const unstored = await client.responses.create({model, input, store: false, max_output_tokens: 2});

@@ -1,13 +1,38 @@
 #include "serving/endpoints/responses_endpoint.h"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace chimere::serving {
 
 using protocol::ApiError;
+
+namespace {
+
+/// The query of a list of items.
+std::optional<ApiError> read_page(const HttpHead& head, protocol::ItemPage& out) {
+  constexpr size_t kMost = 100;
+  const std::string limit = head.query_value("limit").value_or("20");
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), out.limit);
+  if (error != std::errc() || end != limit.data() + limit.size() || out.limit < 1 ||
+      out.limit > kMost) {
+    return protocol::bad_field("'limit' must be a whole number from 1 to 100.", "limit");
+  }
+  const std::string order = head.query_value("order").value_or("desc");
+  if (order != "asc" && order != "desc") {
+    return protocol::bad_field("'order' must be asc or desc.", "order");
+  }
+  out.oldest_first = order == "asc";
+  out.after = head.query_value("after").value_or("");
+  return std::nullopt;
+}
+
+}  // namespace
 
 void ResponsesEndpoint::add_routes(Router& router) {
   router.add({"/v1/responses", "POST", "inference", [this](const CallPtr& call) { create(call); },
@@ -177,8 +202,10 @@ void ResponsesEndpoint::stored(const CallPtr& call) {
     store_.erase(call->owner(), id);
     return respond(call, HttpResponse{200, protocol::deleted_response(id)});
   }
-  respond(call,
-          HttpResponse{200, items ? protocol::input_items_response(found->input) : found->body});
+  if (!items) return respond(call, HttpResponse{200, found->body});
+  protocol::ItemPage page;
+  if (auto error = read_page(call->request.head, page)) return respond(call, *error);
+  respond(call, HttpResponse{200, protocol::input_items_response(found->input, page)});
 }
 
 }  // namespace chimere::serving
