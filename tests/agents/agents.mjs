@@ -35,7 +35,7 @@ const agents = {
     program: join(modules, '@anthropic-ai/claude-code-linux-x64/claude'),
     route: '/v1/messages',
     tool: {name: 'Bash', arguments: {command: COMMAND, description: 'Correct the typo'}},
-    task: 'Today\'s date is 2026-11-27.',
+    task: `Today's date is ${new Date().toLocaleDateString('sv-SE')}.`,
     args: () => ['-p', '--allowedTools', 'Bash', '--', TASK],
     variables: (url, model) => ({ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: model,
       ANTHROPIC_DEFAULT_HAIKU_MODEL: model, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1'}),
