@@ -330,7 +330,7 @@ constexpr ObjectType<Tool> kAnthropicToolType{kToolRows};
 
 void read_anthropic_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                           MessagesRequest& out) {
-  read_tools<kAnthropicToolType>(fields, info, limits, "custom", out.tools);
+  read_tools<kAnthropicToolType>(fields, info, limits, {"custom", "name"}, out.tools);
 }
 
 using ChoiceRow = FieldsOf<MessagesRequest>;
@@ -669,14 +669,16 @@ bool marks_cache(const Json& body) {
     return list != parent.end() && list->is_array() &&
            std::any_of(list->begin(), list->end(), test);
   };
-  const auto message = [&](const Json& value) { return any(value, "content", marked); };
+  const auto block = [&](const Json& value) {
+    return marked(value) || any(value, "content", marked);
+  };
+  const auto message = [&](const Json& value) { return any(value, "content", block); };
   return marked(body) || any(body, "system", marked) || any(body, "tools", marked) ||
          any(body, "messages", message);
 }
 
 void check_messages(Fields& fields, const RequestLimits& /*limits*/, const MessagesRequest& out) {
   check_continued(fields, out);
-  check_tool_names(fields, out.tools, "name");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "protocol/carried_reasoning.h"
 
 #include "protocol/base64.h"
+#include "text/utf8.h"
 
 namespace chimere::protocol {
 namespace {
@@ -17,7 +18,9 @@ std::string carry_reasoning(std::string_view reasoning) {
 
 std::optional<std::string> carried_reasoning(std::string_view carried) {
   if (!carried.starts_with(kCarrier)) return std::nullopt;
-  return from_base64(carried.substr(kCarrier.size()));
+  auto reasoning = from_base64(carried.substr(kCarrier.size()));
+  if (reasoning && !text::is_valid_utf8(*reasoning)) return std::nullopt;
+  return reasoning;
 }
 
 }  // namespace chimere::protocol

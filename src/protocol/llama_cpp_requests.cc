@@ -24,8 +24,6 @@ constexpr ObjectType<Extra> kExtraType{kExtraRows};
 template <typename Request>
 void read_predict(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                   Request& out) {
-  const Json* limit = fields.any(info.name);
-  if (limit != nullptr && *limit == -1) return;
   read_max_tokens(fields, info.name, out);
 }
 

@@ -319,6 +319,11 @@ constexpr auto kSharedRows = std::to_array<Row::Row>({
 });
 constexpr ObjectType<OllamaRequest> kSharedType{kSharedRows};
 
+void read_ollama_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                       OllamaRequest& out) {
+  read_tools<kToolType>(fields, info, limits, {"function", "function.name"}, out.tools);
+}
+
 constexpr auto kChatRows = std::to_array<Row::Row>({
     Row::list<&OllamaRequest::messages, kOllamaMessageType>(
         {.name = "messages",
@@ -327,12 +332,15 @@ constexpr auto kChatRows = std::to_array<Row::Row>({
          .limit = &RequestLimits::messages,
          .valid = R"([[], [{"role": "user", "content": "hi"}]])",
          .invalid = R"([{}, "hi", 1, [{}]])"}),
-    Row::list<&OllamaRequest::tools, kToolType>(
-        {.name = "tools",
-         .help = "[Functions](serving.md#tools) that the model may call",
-         .limit = &RequestLimits::tools,
-         .valid = R"([[], [{"type": "function", "function": {"name": "g"}}]])",
-         .invalid = R"([1, {}, [1], [{}]])"}),
+    Row::other({.name = "tools",
+                .help = "[Functions](serving.md#tools) that the model may call; tools of other "
+                        "types are left out, with a warning",
+                .limit = &RequestLimits::tools,
+                .type_text = "list of objects",
+                .valid = R"([[], [{"type": "function", "function": {"name": "g"}}]])",
+                .invalid = R"([1, {}, [1], [{}]])",
+                .members = &describe<kToolType>},
+               &read_ollama_tools),
     Row::include<kSharedType>(),
 });
 
@@ -352,7 +360,6 @@ constexpr auto kGenerateRows = std::to_array<Row::Row>({
 
 void check_chat(Fields& fields, const RequestLimits& /*limits*/, const OllamaRequest& out) {
   check_continued(fields, out);
-  check_tool_names(fields, out.tools, "function.name");
 }
 
 // Embeddings

@@ -279,7 +279,7 @@ constexpr ObjectType<Tool> kFlatToolType{kToolRows};
 
 void read_response_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                          ResponsesRequest& out) {
-  read_tools<kFlatToolType>(fields, info, limits, "function", out.tools);
+  read_tools<kFlatToolType>(fields, info, limits, {"function", "name"}, out.tools);
 }
 
 void read_choice(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -305,7 +305,6 @@ void read_choice(Fields& fields, const FieldInfo& info, const RequestLimits& /*l
 }
 
 void check_responses(Fields& fields, const RequestLimits& /*limits*/, const ResponsesRequest& out) {
-  check_tool_names(fields, out.tools, "name");
   const ToolChoice& choice = out.tool_choice;
   if (choice.kind == ToolChoice::Kind::kRequired && out.tools.empty()) {
     return fields.fail("'tool_choice' is required, but the request has no 'tools'.", "tool_choice");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -200,6 +199,12 @@ void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits
   }
 }
 
+bool UniqueNames::add(Fields& fields, const std::string& name, const std::string& path) {
+  if (names_.insert(name).second) return true;
+  fields.fail("'" + path + "' is the name of another tool, too; give each its own.", path);
+  return false;
+}
+
 bool LeftOutTools::take(const Json& tool, std::string_view own, const RequestLimits& limits) {
   if (limits.strict_fields || !tool.is_object()) return false;
   const auto type = tool.find("type");
@@ -225,20 +230,10 @@ void LeftOutTools::note(const RequestLimits& limits) const {
 
 void read_chat_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                      ChatRequest& out) {
-  read_tools<kToolType>(fields, info, limits, "function", out.tools);
-}
-
-void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member) {
-  std::set<std::string_view> names;
-  for (size_t i = 0; i < tools.size(); ++i) {
-    if (names.insert(tools[i].name).second) continue;
-    const std::string path = "tools[" + std::to_string(i) + "]." + std::string(member);
-    return fields.fail("'" + path + "' is the name of another tool, too; give each its own.", path);
-  }
+  read_tools<kToolType>(fields, info, limits, {"function", "function.name"}, out.tools);
 }
 
 void check_tools(Fields& fields, const ChatRequest& request) {
-  check_tool_names(fields, request.tools, "function.name");
   const ToolChoice& choice = request.tool_choice;
   const auto has = [&](const std::string& name) {
     return std::ranges::find(request.tools, name, &Tool::name) != request.tools.end();

@@ -2,6 +2,11 @@
 #ifndef CHIMERE_PROTOCOL_TOOL_FIELDS_H_
 #define CHIMERE_PROTOCOL_TOOL_FIELDS_H_
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "protocol/field_table.h"
 
 namespace chimere::protocol {
@@ -60,26 +65,40 @@ class LeftOutTools {
   std::string names_;
 };
 
-/// Reads a list of tools. `kType`: of those of the type `own`; others are left out.
+/// The names of a list of tools, each of which may occur once.
+class UniqueNames {
+ public:
+  /// Fails if there is one like it. `path`: where this one is.
+  bool add(Fields& fields, const std::string& name, const std::string& path);
+
+ private:
+  std::set<std::string> names_;
+};
+
+struct ToolKind {
+  std::string_view type;  ///< of the tools that are read; others are left out
+  std::string_view name;  ///< where such a tool has its name
+};
+
+/// Reads a list of tools with different names.
 template <const auto& kType>
-void read_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
-                std::string_view own, std::vector<Tool>& out) {
+void read_tools(Fields& fields, const FieldInfo& info, const RequestLimits& limits, ToolKind kind,
+                std::vector<Tool>& out) {
   const Json* list = fields.list(info.name, 0, info.most(limits));
   if (list == nullptr) return;
   LeftOutTools left_out;
+  UniqueNames names;
   for (size_t at = 0; at < list->size(); ++at) {
     const Json& tool = (*list)[at];
-    if (left_out.take(tool, own, limits)) continue;
+    if (left_out.take(tool, kind.type, limits)) continue;
     const std::string path = fields.path_of(info.name) + "[" + std::to_string(at) + "]";
     if (!read_object(kType, fields, tool, path, limits, out.emplace_back())) return;
+    if (!names.add(fields, out.back().name, path + "." + std::string(kind.name))) return;
   }
   left_out.note(limits);
 }
 
-/// Fails if a name occurs twice. `member`: where a tool of the list `tools` has its name.
-void check_tool_names(Fields& fields, const std::vector<Tool>& tools, std::string_view member);
-
-/// Names that occur twice; a choice of a tool that does not exist.
+/// Fails for a choice of a tool that does not exist.
 void check_tools(Fields& fields, const ChatRequest& request);
 
 constexpr Field<ChatMessage> tool_calls_field() {

@@ -97,9 +97,8 @@ void ResponsesEndpoint::create(const CallPtr& call) {
     on_end = [this, call, writer, kept, input = request.input, id = head.id](
                  std::span<const protocol::Choice> choices, const protocol::Usage& usage,
                  const protocol::Timings& timings) {
-      remove_running(id);
       const auto writing = writer->lock();
-      if (writing == nullptr) return;
+      if (writing == nullptr) return remove_running(id);
       StoredResponse out{kept, input, writing->whole(choices, usage, timings)};
       const protocol::Choice& answer = choices.front();
       text::ChatMessage& message = out.messages.emplace_back();
@@ -110,6 +109,7 @@ void ResponsesEndpoint::create(const CallPtr& call) {
         message.tool_calls.push_back({piece.id, piece.name, piece.arguments});
       }
       store_.put(call->owner(), id, std::move(out));
+      remove_running(id);  // it is always one of both
     };
   }
   const std::string echo = request.echo;
