@@ -247,13 +247,12 @@ const std::vector<Feature>& features() {
        {"response_format", "text.format", "output_config.format", "format", "json_schema",
         "grammar"}},
       {"stored conversation", {"store", "previous_response_id"}},
-      {"prefix cache", {"prompt_cache_key", "user", "cache_prompt", "cache_control"}},
+      {"prefix cache", {"prompt_cache_key", "user", "cache_prompt"}},
       {"adapters", {"lora"}},
       {"memories", {"engram"}},
       {"orchestrator", {"odo"}},
       {"time in memory", {"keep_alive"}},
       {"slot", {"id_slot"}},
-      {"images", {"images"}},
       {"text after the place", {"suffix", "input_suffix"}}};
   return all;
 }
