@@ -140,7 +140,9 @@ async function checkCodex(client, model) {
 }
 
 async function checkCancel(client, model) {
-  const long = {model, input, max_output_tokens: 16000, reasoning: {effort: 'none'}, ignore_eos: true};
+  // It cannot end before it is cancelled.
+  const long = {model, input, max_output_tokens: 16000, reasoning: {effort: 'none'},
+    text: {format: {type: 'json_schema', name: 'n', schema: {type: 'string', minLength: 6000, maxLength: 6000}}}};
   const stream = await client.responses.create({...long, stream: true});
   let id;
   const events = [];

@@ -32,7 +32,7 @@ class ModelFiles(unittest.TestCase):
         cls.base = path
 
     def start(self, *flags):
-        server = Server(CHIMERE, self.base, "--models-memory", "64MiB", "--state-memory", "8MiB", "--prefix-disk", 0, "--strict-names", *flags,
+        server = Server(CHIMERE, self.base, "--models-memory", "64MiB", "--state-memory", "8MiB", "--prefix-memory", 0, "--prefix-disk", 0, "--strict-names", *flags,
                         variables={"HF_ENDPOINT": self.hub.endpoint})
         self.addCleanup(server.close)
         return server
