@@ -32,8 +32,8 @@ class ModelFiles(unittest.TestCase):
         cls.base = path
 
     def start(self, *flags):
-        server = Server(CHIMERE, self.base, "--models-memory", "64MiB", "--state-memory", "8MiB", "--prefix-memory", 0, "--prefix-disk", 0, "--strict-names", *flags,
-                        variables={"HF_ENDPOINT": self.hub.endpoint})
+        server = Server(CHIMERE, self.base, "--strict-names", *flags, models_memory="64MiB", state_memory="8MiB", prefix_memory=0,
+                        prefix_disk=0, variables={"HF_ENDPOINT": self.hub.endpoint})
         self.addCleanup(server.close)
         return server
 
