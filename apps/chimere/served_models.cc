@@ -193,12 +193,14 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     model.path = opened->path();
     model.name = alias.empty() ? name_of(model.path) : alias;
     model.settings = settings;
+    for (runtime::CatalogueModel& row : catalogue) {
+      if (runtime::same_path(row.path, model.path)) row.configured = true;
+    }
     const auto listed = std::ranges::find_if(catalogue, [&](const auto& row) {
       return (row.name == model.name && !row.in_folder) || runtime::same_path(row.path, model.path);
     });
     if (listed != catalogue.end()) {
       model = std::move(*listed);
-      model.configured = true;
       if (!alias.empty() && alias != model.name) model.aliases.push_back(alias);
       if (kind == ModelKind::kText && model.settings.get(settings::kLora).empty()) {
         CHIMERE_CHECK_OK(

@@ -33,8 +33,8 @@ class ModelFiles(unittest.TestCase):
         cls.base = path
 
     def start(self, *flags, model=None):
-        server = Server(CHIMERE, self.base if model is None else model, "--state-memory", "8MiB", "--prefix-disk", 0, "--strict-names",
-                        *(flags if "--models-file" in flags else ("--models-memory", "64MiB", *flags)),
+        server = Server(CHIMERE, self.base if model is None else model, "--state-memory", "8MiB", "--prefix-states", 0, "--strict-names",
+                        *(flags if "--models-file" in flags else ("--models-memory", "1GiB", *flags)),
                         variables={"HF_ENDPOINT": self.hub.endpoint})
         self.addCleanup(server.close)
         return server
