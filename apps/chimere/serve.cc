@@ -245,7 +245,7 @@ Status serve(const CommandLine& line) {
   api_options.orchestrator = odo.orchestrator.get();
   api_options.collections = odo.collections.get();
   ServedFolder model_files(s);
-  if (serves_several(s)) api_options.files = &model_files;
+  if (served.with_folder) api_options.files = &model_files;
   serving::Api api(api_options, models, keys.get());
   std::unique_ptr<serving::UsageFile> usage;
   if (keys != nullptr && !folder.empty()) {

@@ -14,18 +14,24 @@
 namespace chimere::app {
 namespace {
 
-/// A hard link, or a copy where the file system has none.
-Status link_or_copy(const std::string& from, const std::string& to) {
+Status link_or_copy(const std::string& from, const std::string& to, const std::string& model) {
   std::error_code error;
   std::filesystem::create_hard_link(from, to, error);
   if (error) std::filesystem::copy_file(from, to, error);
   if (!error) return {};
-  return io_error("'" + to + "' cannot be written: " + error.message() + ".");
+  return io_error("The model '" + model + "' cannot be written: " + error.message() + ".");
+}
+
+Result<hub::LocalModel> find_by_id(const std::string& folder, const std::string& id) {
+  for (hub::LocalModel& model : hub::list_models(folder)) {
+    if (!model.partial && model.name == id) return std::move(model);
+  }
+  return not_found("The model '" + id + "' is not in the model folder.");
 }
 
 }  // namespace
 
-Status ServedFolder::pull(const std::string& name, const Progress& progress) {
+Result<std::string> ServedFolder::pull(const std::string& name, const Progress& progress) {
   CHIMERE_TRY(const hub::ModelName model, hub::parse_model_name(name));
   hub::PullOptions options;
   options.endpoint = hub_address(settings_);
@@ -34,31 +40,40 @@ Status ServedFolder::pull(const std::string& name, const Progress& progress) {
   options.offline = settings_.get(settings::kOffline);
   int64_t done = 0;
   int64_t total = 0;
-  const auto pulled = hub::pull(
+  auto pulled = hub::pull(
       model, options,
       [&](const hub::PullProgress& p) {
         done = p.done;
         total = p.total;
       },
       [&] { return !progress(done, total); });
-  return pulled.ok() ? Status() : Status(pulled.error());
+  if (!pulled.ok()) return pulled.error();
+  return std::move(pulled->model.name);
 }
 
-Status ServedFolder::remove(const std::string& name) {
+Status ServedFolder::remove(const std::string& id) {
   const std::scoped_lock lock(mutex_);
   CHIMERE_TRY(const std::string folder, runtime::model_folder(settings_));
-  CHIMERE_TRY(const hub::LocalModel model, hub::find_local_model(folder, name));
+  CHIMERE_TRY(const hub::LocalModel model, find_by_id(folder, id));
   return hub::remove_model(folder, model);
 }
 
 Status ServedFolder::copy(const std::string& from, const std::string& to) {
   const std::scoped_lock lock(mutex_);
-  CHIMERE_CHECK_OK(runtime::check_model_name(to));
+  if (const Status named = runtime::check_model_name(to); !named.ok()) {
+    return invalid_argument("'" + to.substr(0, 200) +
+                            "' is no name for a model: " + named.error().message + ".");
+  }
+  if (!hub::can_list(to)) {
+    return invalid_argument("'" + to +
+                            "' is no name for a model in the folder: such files are parts of a "
+                            "model or other than models, or are too deep in the folder.");
+  }
   CHIMERE_TRY(const std::string folder, runtime::model_folder(settings_));
   if (hub::find_local_model(folder, to).ok()) {
     return invalid_argument("There is a model '" + to + "' already; delete it first.");
   }
-  CHIMERE_TRY(const hub::LocalModel model, hub::find_local_model(folder, from));
+  CHIMERE_TRY(const hub::LocalModel model, find_by_id(folder, from));
   const std::filesystem::path root(folder);
   const size_t stem = (root / model.name).string().size();
   std::error_code error;
@@ -66,7 +81,7 @@ Status ServedFolder::copy(const std::string& from, const std::string& to) {
   // The first part last: a model is complete or absent.
   for (size_t i = model.files.size(); i-- > 0;) {
     const std::string& file = model.files[i];
-    CHIMERE_CHECK_OK(link_or_copy(file, (root / to).string() + file.substr(stem)));
+    CHIMERE_CHECK_OK(link_or_copy(file, (root / to).string() + file.substr(stem), to));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/result.h"
 #include "base/settings.h"
 #include "serving/model_files.h"
 
@@ -15,8 +16,8 @@ class ServedFolder final : public serving::ModelFiles {
   /// The settings name the folder and the hub; they must outlive it.
   explicit ServedFolder(const Settings& settings) : settings_(settings) {}
 
-  Status pull(const std::string& name, const Progress& progress) override;
-  Status remove(const std::string& name) override;
+  Result<std::string> pull(const std::string& name, const Progress& progress) override;
+  Status remove(const std::string& id) override;
   Status copy(const std::string& from, const std::string& to) override;
 
  private:

@@ -85,7 +85,9 @@ class Builder {
                  .embedding_length = facts.embedding_length,
                  .file_bytes = facts.file_bytes,
                  .memory_bytes = facts.file_bytes + states,
-                 .keep_alive = std::nullopt};
+                 .keep_alive = std::nullopt,
+                 .in_folder = model.in_folder,
+                 .configured = model.configured};
     for (const runtime::AdapterPath& a : adapters) {
       if (kind == ModelKind::kText) out.about.adapters.push_back(a.name);
       out.fingerprint += a.path + "\n" + runtime::file_fingerprint(a.path) + "\n";
@@ -140,11 +142,6 @@ class Builder {
   const int64_t budget_;
 };
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return std::filesystem::equivalent(a, b, error);
-}
-
 }  // namespace
 
 bool serves_several(const Settings& settings) {
@@ -172,16 +169,17 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
   // --lora belongs to the model of --model; those of a file may have adapters of their own.
   Settings others = settings;
   CHIMERE_CHECK_OK(others.set(settings::kLora, "", "models without adapters"));
+  ServedModels out;
   if (!file.empty()) {
-    CHIMERE_TRY(catalogue, runtime::read_catalogue(file, others));
+    CHIMERE_TRY(catalogue, runtime::read_catalogue(file, others, &out.with_folder));
   } else if (budget > 0) {
     CHIMERE_TRY(catalogue, runtime::folder_catalogue(others, {}));
+    out.with_folder = true;
   }
 
   Settings opening = settings;
   if (!start) CHIMERE_CHECK_OK(opening.set(settings::kQuiet, "1", "reload"));  // said at the start
 
-  ServedModels out;
   const auto taken = [&](const std::string& id) {
     return std::ranges::any_of(out.sources, [&](const ModelSource& source) {
       return source.about.id == id ||
@@ -195,8 +193,11 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     model.path = opened->path();
     model.name = alias.empty() ? name_of(model.path) : alias;
     model.settings = settings;
+    for (runtime::CatalogueModel& row : catalogue) {
+      if (runtime::same_path(row.path, model.path)) row.configured = true;
+    }
     const auto listed = std::ranges::find_if(catalogue, [&](const auto& row) {
-      return row.name == model.name || same_file(row.path, model.path);
+      return (row.name == model.name && !row.in_folder) || runtime::same_path(row.path, model.path);
     });
     if (listed != catalogue.end()) {
       model = std::move(*listed);
@@ -209,6 +210,7 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     }
     if (taken(model.name)) {
       model.name += kind == ModelKind::kReranking ? "-rerank" : "-embeddings";
+      model.in_folder = false;
     }
     // Small models before the main one, which takes what memory a GPU has left.
     const bool last = kind == ModelKind::kText;

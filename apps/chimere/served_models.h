@@ -25,6 +25,7 @@ Result<int64_t> models_memory(const Settings& settings);
 struct ServedModels {
   std::vector<serving::ModelSource> sources;  ///< the default ones first
   std::vector<std::string> preload;           ///< ids of those to load at start
+  bool with_folder = false;                   ///< those of the model folder are among them
 };
 
 /// Opens the files and reads what they are, without loading them. `start`: messages about the

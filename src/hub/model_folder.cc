@@ -104,6 +104,12 @@ std::vector<LocalModel> list_models(const std::string& folder) {
   return models;
 }
 
+bool can_list(const std::string& name) {
+  if (std::ranges::count(name, '/') > kMaxDepth) return false;
+  const std::vector<RepositoryModel> models = group_models({{name + ".gguf", 0, ""}});
+  return models.size() == 1 && models[0].name == name;
+}
+
 Result<LocalModel> find_local_model(const std::string& folder, const std::string& name) {
   std::vector<LocalModel> models = list_models(folder);
   std::erase_if(models, [](const LocalModel& m) { return m.partial; });
@@ -142,7 +148,10 @@ Status remove_model(const std::string& folder, const LocalModel& model) {
   for (const std::string& file : model.files) {
     std::error_code error;
     fs::remove(file, error);
-    if (error) return io_error("'" + file + "' cannot be deleted: " + error.message() + ".");
+    if (error) {
+      return io_error("'" + fs::path(file).lexically_relative(folder).generic_string() +
+                      "' cannot be deleted: " + error.message() + ".");
+    }
     remove_quietly(checksum_path(file));
     remove_quietly(file + ".etag");
     const fs::path root(folder);

@@ -24,6 +24,10 @@ struct LocalModel {
 /// is empty.
 std::vector<LocalModel> list_models(const std::string& folder);
 
+/// Whether list_models() would list a whole model of this name: not those of parts, projectors and
+/// importance matrices, and none that is too deep in the folder.
+bool can_list(const std::string& name);
+
 /// Finds a model by the name that list_models() gives, with or without ".gguf"; as it was pulled,
 /// OWNER/NAME or OWNER/NAME:QUANT; or by its file name alone, if that is unique. Errors: kNotFound,
 /// also for an ambiguous name; the message lists the matches.

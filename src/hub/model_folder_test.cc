@@ -54,6 +54,22 @@ TEST_F(ModelFolder, ListsWholeModelsAndUnfinishedDownloads) {
   EXPECT_TRUE(list_models(folder_ + "/nowhere").empty());
 }
 
+TEST_F(ModelFolder, KnowsTheNamesThatItLists) {
+  const auto listed = [&](const std::string& name) {
+    put(name + ".gguf", 1);
+    for (const LocalModel& m : list_models(folder_)) {
+      if (m.name == name) return true;
+    }
+    return false;
+  };
+  for (const char* name : {"x", "x/y:z", "x/M-Q4_K_M", "1/2/3/4/5/6/x", "1/2/3/4/5/6/7/x",
+                           "mmproj-x", "x/IMATRIX", "x-00001-of-00002", "x-00001-of-00001"}) {
+    EXPECT_EQ(can_list(name), listed(name)) << name;
+  }
+  EXPECT_TRUE(can_list("1/2/3/4/5/6/x"));
+  EXPECT_FALSE(can_list("mmproj-x"));
+}
+
 TEST_F(ModelFolder, FindsByEveryUnambiguousName) {
   EXPECT_EQ(found("mine"), "mine");
   EXPECT_EQ(found("mine.gguf"), "mine");

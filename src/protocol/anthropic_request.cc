@@ -658,23 +658,16 @@ constexpr auto kCountRows = std::to_array<Row::Row>({
     Row::other(kLimitInfo, &read_limit<false>),
 });
 
-/// Whether the request asks for a cached prompt anywhere.
-bool marks_cache(const Json& body) {
-  const auto marked = [](const Json& value) {
-    const auto mark = value.is_object() ? value.find("cache_control") : value.end();
-    return mark != value.end() && !mark->is_null();
-  };
-  const auto any = [&](const Json& parent, const char* name, const auto& test) {
-    const auto list = parent.is_object() ? parent.find(name) : parent.end();
-    return list != parent.end() && list->is_array() &&
-           std::any_of(list->begin(), list->end(), test);
-  };
-  const auto block = [&](const Json& value) {
-    return marked(value) || any(value, "content", marked);
-  };
-  const auto message = [&](const Json& value) { return any(value, "content", block); };
-  return marked(body) || any(body, "system", marked) || any(body, "tools", marked) ||
-         any(body, "messages", message);
+/// Whether a request or a part of it asks for a cached prompt.
+bool marks_cache(const Json& part) {
+  if (part.is_array()) return std::ranges::any_of(part, &marks_cache);
+  if (!part.is_object()) return false;
+  if (!part.value("cache_control", Json()).is_null()) return true;
+  constexpr const char* kParts[] = {"system", "tools", "messages", "content"};
+  return std::ranges::any_of(kParts, [&](const char* name) {
+    const auto inner = part.find(name);
+    return inner != part.end() && marks_cache(*inner);
+  });
 }
 
 void check_messages(Fields& fields, const RequestLimits& /*limits*/, const MessagesRequest& out) {

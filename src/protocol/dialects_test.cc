@@ -98,6 +98,19 @@ TEST(Responses, ItemsOfTheAssistantAreOneMessage) {
   EXPECT_EQ(request.messages[4].content, "s");
 }
 
+TEST(Ollama, NamesHaveNoHostAndNoTag) {
+  for (const char* name : {"o/m:Q4", "hf.co/o/m:Q4", "huggingface.co/o/m:Q4", "o/m:Q4:latest",
+                           "hf.co/o/m:Q4:latest"}) {
+    EXPECT_EQ(ollama_model_name(name), "o/m:Q4") << name;
+  }
+  DeleteRequest request;
+  ASSERT_FALSE(parse_ollama_delete(R"({"name": "hf.co/o/m"})", {}, request));
+  EXPECT_EQ(request.model, "o/m");
+  const auto error = parse_ollama_delete("{}", {}, request);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, "missing_field");
+}
+
 TEST(Ollama, GenerateIsAChat) {
   OllamaRequest request;
   const auto error = parse_ollama(

@@ -22,11 +22,8 @@ using Row = FieldsOf<OllamaRequest>;
 using MessageRow = FieldsOf<ChatMessage>;
 using CallRow = FieldsOf<ToolCall>;
 
-/// Ollama's clients name a model with its tag.
 void read_model(Fields& fields, std::string_view name, std::string& out) {
-  constexpr std::string_view kTag = ":latest";
-  fields.text(name, out);
-  if (out.ends_with(kTag)) out.resize(out.size() - kTag.size());
+  if (fields.text(name, out)) out = ollama_model_name(std::move(out));
 }
 
 void read_model_row(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -474,18 +471,18 @@ constexpr auto kShowRows = std::to_array<ShowRow::Row>({
 });
 
 using PullRow = FieldsOf<PullRequest>;
+using DeleteRow = FieldsOf<DeleteRequest>;
 using CopyRow = FieldsOf<CopyRequest>;
 
-void read_pull_model(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                     PullRequest& out) {
+template <typename T>
+void read_needed_model(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                       T& out) {
   read_model(fields, info.name, out.model);
-  // As Ollama's clients name models of the hub.
-  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
-    if (out.model.starts_with(host)) out.model.erase(0, host.size());
-  }
 }
 
-void check_pull(Fields& fields, const RequestLimits& /*limits*/, const PullRequest& out) {
+/// The model may have its older name.
+template <typename T>
+void check_needed_model(Fields& fields, const RequestLimits& /*limits*/, const T& out) {
   if (out.model.empty()) fields.missing("model");
 }
 
@@ -496,16 +493,32 @@ constexpr auto kPullRows = std::to_array<PullRow::Row>({
                     .type_text = "text",
                     .valid = R"(["o/m", "hf.co/o/m:Q4_K_M"])",
                     .invalid = R"([1, [], ""])"},
-                   &read_pull_model),
+                   &read_needed_model<PullRequest>),
     PullRow::other({.name = "name",
                     .help = "The older name of `model`",
                     .type_text = "text",
                     .valid = R"(["o/m"])",
                     .invalid = "[1]"},
-                   &read_pull_model),
+                   &read_needed_model<PullRequest>),
     PullRow::boolean<&PullRequest::stream>(
         {.name = "stream", .help = "Lines of JSON with the progress", .default_value = "true"}),
     PullRow::no_effect("insecure"),
+});
+
+constexpr auto kDeleteRows = std::to_array<DeleteRow::Row>({
+    DeleteRow::other({.name = "model",
+                      .help = "A model of the folder",
+                      .required = true,
+                      .type_text = "text",
+                      .valid = R"(["m", "hf.co/o/m:Q4_K_M", "m:latest"])",
+                      .invalid = R"([1, [], ""])"},
+                     &read_needed_model<DeleteRequest>),
+    DeleteRow::other({.name = "name",
+                      .help = "The older name of `model`",
+                      .type_text = "text",
+                      .valid = R"(["m"])",
+                      .invalid = "[1]"},
+                     &read_needed_model<DeleteRequest>),
 });
 
 template <std::string CopyRequest::*kMember>
@@ -539,8 +552,21 @@ constexpr ObjectType<OllamaRequest> kOllamaGenerateType{kGenerateRows};
 constexpr ObjectType<EmbeddingsRequest> kOllamaEmbedType{kEmbedRows};
 constexpr ObjectType<EmbeddingsRequest> kOllamaEmbeddingsType{kEmbedOneRows};
 constexpr ObjectType<ShowRequest> kOllamaShowType{kShowRows};
-constexpr ObjectType<PullRequest> kOllamaPullType{kPullRows, &check_pull};
+constexpr ObjectType<PullRequest> kOllamaPullType{kPullRows, &check_needed_model<PullRequest>};
+constexpr ObjectType<DeleteRequest> kOllamaDeleteType{kDeleteRows,
+                                                      &check_needed_model<DeleteRequest>};
 constexpr ObjectType<CopyRequest> kOllamaCopyType{kCopyRows};
+
+std::string ollama_model_name(std::string name) {
+  constexpr std::string_view kTag = ":latest";
+  if (name.ends_with(kTag)) name.resize(name.size() - kTag.size());
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (!name.starts_with(host)) continue;
+    name.erase(0, host.size());
+    break;
+  }
+  return name;
+}
 
 std::optional<ApiError> parse_ollama(std::string_view body, const Settings& defaults,
                                      const RequestLimits& limits, bool chat, OllamaRequest& out) {
@@ -578,6 +604,12 @@ std::optional<ApiError> parse_ollama_pull(std::string_view body, const RequestLi
                                           PullRequest& out) {
   out = {};
   return parse_body(kOllamaPullType, body, limits, out);
+}
+
+std::optional<ApiError> parse_ollama_delete(std::string_view body, const RequestLimits& limits,
+                                            DeleteRequest& out) {
+  out = {};
+  return parse_body(kOllamaDeleteType, body, limits, out);
 }
 
 std::optional<ApiError> parse_ollama_copy(std::string_view body, const RequestLimits& limits,

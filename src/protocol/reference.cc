@@ -6,8 +6,8 @@ namespace chimere::protocol {
 namespace {
 
 template <typename T, const auto& kType>
-Endpoint endpoint(std::string_view path) {
-  Endpoint out{"POST", path, {}, [](std::string_view body, const Settings& defaults) {
+Endpoint endpoint(std::string_view path, std::string_view method = "POST") {
+  Endpoint out{method, path, {}, [](std::string_view body, const Settings& defaults) {
                  T request;
                  if constexpr (requires { request.settings; }) request.settings = defaults;
                  return parse_body(kType, body, {.strict_fields = true}, request);
@@ -30,6 +30,7 @@ std::vector<Endpoint> endpoints() {
           endpoint<EmbeddingsRequest, kOllamaEmbeddingsType>("/api/embeddings"),
           endpoint<ShowRequest, kOllamaShowType>("/api/show"),
           endpoint<PullRequest, kOllamaPullType>("/api/pull"),
+          endpoint<DeleteRequest, kOllamaDeleteType>("/api/delete", "DELETE"),
           endpoint<CopyRequest, kOllamaCopyType>("/api/copy"),
           endpoint<EmbeddingsRequest, kEmbeddingsType>("/v1/embeddings"),
           endpoint<RerankRequest, kRerankType>("/v1/rerank"),

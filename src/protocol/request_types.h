@@ -19,6 +19,7 @@ extern const ObjectType<EmbeddingsRequest> kOllamaEmbedType;
 extern const ObjectType<EmbeddingsRequest> kOllamaEmbeddingsType;
 extern const ObjectType<ShowRequest> kOllamaShowType;
 extern const ObjectType<PullRequest> kOllamaPullType;
+extern const ObjectType<DeleteRequest> kOllamaDeleteType;
 extern const ObjectType<CopyRequest> kOllamaCopyType;
 extern const ObjectType<InfillRequest> kInfillType;
 extern const ObjectType<MessagesRequest> kCountTokensType;

@@ -144,6 +144,11 @@ struct PullRequest {
   bool stream = true;
 };
 
+/// Ollama's /api/delete.
+struct DeleteRequest {
+  std::string model;
+};
+
 /// Ollama's /api/copy.
 struct CopyRequest {
   std::string source;
@@ -231,6 +236,8 @@ std::optional<ApiError> parse_ollama_show(std::string_view body, const RequestLi
                                           ShowRequest& out);
 std::optional<ApiError> parse_ollama_pull(std::string_view body, const RequestLimits& limits,
                                           PullRequest& out);
+std::optional<ApiError> parse_ollama_delete(std::string_view body, const RequestLimits& limits,
+                                            DeleteRequest& out);
 std::optional<ApiError> parse_ollama_copy(std::string_view body, const RequestLimits& limits,
                                           CopyRequest& out);
 std::optional<ApiError> parse_infill(std::string_view body, const Settings& defaults,
@@ -255,6 +262,9 @@ std::optional<ApiError> parse_detokenize(std::string_view body, DetokenizeReques
 /// Reads the body's "model" and nothing behind it; empty if there is none or it is no string, which
 /// the functions above refuse. Errors: `invalid_json` before it.
 std::optional<ApiError> read_model_name(std::string_view body, std::string& out);
+/// The name of a model as clients of Ollama write it, without the host of the hub ("hf.co/") and
+/// without ":latest".
+std::string ollama_model_name(std::string name);
 
 }  // namespace chimere::protocol
 

@@ -141,6 +141,12 @@ Status check_unique(const std::vector<CatalogueModel>& models) {
 
 }  // namespace
 
+bool same_path(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const fs::path first = fs::canonical(a, error);
+  return !error && first == fs::canonical(b, error) && !error;
+}
+
 Status check_model_name(std::string_view name) {
   if (name.empty() || name.size() > 200) {
     return invalid_argument("it must have 1 to 200 characters");
@@ -160,12 +166,12 @@ Status check_model_name(std::string_view name) {
 
 Result<std::vector<CatalogueModel>> parse_catalogue(std::string_view text,
                                                     const std::string& folder,
-                                                    const Settings& defaults) {
+                                                    const Settings& defaults, bool* with_folder) {
   const Json file = Json::parse(text, nullptr, false, true);
   if (file.is_discarded()) return wrong("the file", "is no valid JSON");
   if (!file.is_object()) return wrong("the file", "must be an object with a list 'models'");
   std::vector<CatalogueModel> out;
-  bool with_folder = false;
+  bool add_folder = false;
   for (const auto& [key, value] : file.items()) {
     if (key == "models") {
       if (!value.is_array()) return wrong("models", "must be a list");
@@ -176,13 +182,14 @@ Result<std::vector<CatalogueModel>> parse_catalogue(std::string_view text,
       }
     } else if (key == "folder") {
       if (!value.is_boolean()) return wrong("folder", "must be true or false");
-      with_folder = value.get<bool>();
+      add_folder = value.get<bool>();
     } else {
       return wrong(key, "is unknown; the file has 'models' and 'folder'");
     }
   }
   CHIMERE_CHECK_OK(check_unique(out));
-  if (with_folder) {
+  if (with_folder != nullptr) *with_folder = add_folder;
+  if (add_folder) {
     CHIMERE_TRY(std::vector<CatalogueModel> more, folder_catalogue(defaults, out));
     std::ranges::move(more, std::back_inserter(out));
   }
@@ -191,11 +198,11 @@ Result<std::vector<CatalogueModel>> parse_catalogue(std::string_view text,
 }
 
 Result<std::vector<CatalogueModel>> read_catalogue(const std::string& path,
-                                                   const Settings& defaults) {
+                                                   const Settings& defaults, bool* with_folder) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return not_found("The file '" + path + "' cannot be opened (--models-file).");
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  auto models = parse_catalogue(text, fs::path(path).parent_path().string(), defaults);
+  auto models = parse_catalogue(text, fs::path(path).parent_path().string(), defaults, with_folder);
   if (!models.ok()) return Error{models.error().code, path + ": " + models.error().message};
   return models;
 }
@@ -229,6 +236,9 @@ Result<std::vector<CatalogueModel>> folder_catalogue(const Settings& defaults,
     entry.name = model.name;
     entry.path = model.path;
     entry.quant = model.quant;
+    entry.in_folder = true;
+    entry.configured = std::ranges::any_of(
+        taken, [&](const CatalogueModel& other) { return same_path(other.path, entry.path); });
     entry.settings = defaults;
     const size_t file = model.name.rfind('/');
     if (file != std::string::npos) entry.aliases.push_back(model.name.substr(file + 1));

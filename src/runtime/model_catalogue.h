@@ -23,6 +23,8 @@ struct CatalogueModel {
   std::string overrides;              ///< the settings of the model alone, as text
   bool preload = false;               ///< load it when the server starts
   std::optional<int64_t> keep_alive;  ///< seconds; negative: until memory is needed
+  bool in_folder = false;             ///< found in the model folder, under this name
+  bool configured = true;             ///< named by a flag or by the file
 };
 
 /// The models of a JSON file:
@@ -37,13 +39,15 @@ struct CatalogueModel {
 ///      "folder": true}                            further models: those of the model folder
 ///
 /// Errors: kNotFound, kIo (the file), kInvalidData (what is wrong, with its place, such as
-/// models[2].settings.temp), those of find_model().
+/// models[2].settings.temp), those of find_model(). `with_folder` receives its "folder".
 Result<std::vector<CatalogueModel>> read_catalogue(const std::string& path,
-                                                   const Settings& defaults);
+                                                   const Settings& defaults,
+                                                   bool* with_folder = nullptr);
 /// The same for the text of the file; `folder` is the one that paths are relative to.
 Result<std::vector<CatalogueModel>> parse_catalogue(std::string_view text,
                                                     const std::string& folder,
-                                                    const Settings& defaults);
+                                                    const Settings& defaults,
+                                                    bool* with_folder = nullptr);
 
 /// Changes when models of the model folder come, go or change; empty if there is no folder. Does
 /// not open the files.
@@ -53,6 +57,10 @@ std::string folder_fingerprint(const Settings& settings);
 /// which find_local_model() finds them. Errors: those of model_folder().
 Result<std::vector<CatalogueModel>> folder_catalogue(const Settings& defaults,
                                                      const std::vector<CatalogueModel>& taken);
+
+/// Whether both paths lead to one file. Unlike its hard links, its symbolic links are the same
+/// file: they need it.
+bool same_path(const std::string& a, const std::string& b);
 
 /// Letters, digits and punctuation but no "..", no leading or trailing slash, no backslash, at most
 /// 200 bytes. Errors: kInvalidArgument.

@@ -130,6 +130,28 @@ TEST(ModelCatalogue, TheFileMayAddTheFolder) {
   ASSERT_EQ(models->size(), 2U);
   EXPECT_EQ(models->front().settings.get(settings::kContext), 128);
   EXPECT_EQ(models->back().name, "b");
+  EXPECT_FALSE(models->front().in_folder);
+  EXPECT_TRUE(models->back().in_folder);
+}
+
+TEST(ModelCatalogue, KnowsWhichModelsOfTheFolderTheFileNames) {
+  const ModelFolder folder({"a.gguf", "b.gguf", "c.gguf"});
+  const std::filesystem::path root(folder.path());
+  std::filesystem::remove(root / "b.gguf");
+  std::filesystem::remove(root / "c.gguf");
+  std::filesystem::create_hard_link(root / "a.gguf", root / "b.gguf");
+  std::filesystem::create_symlink(root / "a.gguf", root / "c.gguf");
+  bool with_folder = false;
+  const auto models =
+      parse_catalogue(R"({"models": [{"name": "small", "model": "a"}], "folder": true})",
+                      folder.path(), folder.settings, &with_folder);
+  ASSERT_TRUE(models.ok()) << models.error().message;
+  EXPECT_TRUE(with_folder);
+  std::vector<std::string> configured;
+  for (const CatalogueModel& model : *models) {
+    if (model.configured) configured.push_back(model.name);
+  }
+  EXPECT_THAT(configured, ElementsAre("small", "a", "c"));
 }
 
 }  // namespace

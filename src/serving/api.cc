@@ -177,6 +177,9 @@ void Api::handle_with_model(const Route& route, const CallPtr& call) {
     if (auto error = protocol::read_model_name(call->request.body, name)) {
       return responder_.respond(call, *error);
     }
+    if (route.form == protocol::ApiForm::kOllama) {
+      name = protocol::ollama_model_name(std::move(name));
+    }
   }
   if (orchestrated) {
     if (auto model = orchestrator_->model_of(name)) {

@@ -17,12 +17,13 @@ class ModelFiles {
 
   /// Receives bytes that are there and bytes of the model; false: stop.
   using Progress = std::function<bool(int64_t done, int64_t total)>;
-  /// Downloads the model unless it is there. Errors: those of hub::pull().
-  virtual Status pull(const std::string& name, const Progress& progress) = 0;
-  /// Deletes the model. Errors: kNotFound, kIo.
-  virtual Status remove(const std::string& name) = 0;
-  /// Makes the model available under another name. Errors: kNotFound (`from`), kInvalidArgument
-  /// (`to` is no name, or that of a model), kIo.
+  /// Downloads the model that the hub finds by `name`, unless it is there. Returns its id in the
+  /// registry. Errors: those of hub::pull().
+  virtual Result<std::string> pull(const std::string& name, const Progress& progress) = 0;
+  /// Deletes the model of this id. Errors: kNotFound, kIo.
+  virtual Status remove(const std::string& id) = 0;
+  /// Makes the model of the id `from` available as `to`. Errors: kNotFound (`from`),
+  /// kInvalidArgument (`to` is no name of a model in the folder, or that of another one), kIo.
   virtual Status copy(const std::string& from, const std::string& to) = 0;
 };
 

@@ -54,6 +54,8 @@ struct ModelDescription {
   /// What ResidentModel::bytes() is expected to be, or was when it was last loaded.
   int64_t memory_bytes = 0;
   std::optional<std::chrono::seconds> keep_alive;  ///< in place of RegistryOptions::keep_alive
+  bool in_folder = false;   ///< its files are in the model folder, under its id
+  bool configured = false;  ///< a flag or the models file names it: the server needs its files
 
   /// Whether `name` is that of an adapter, alone or behind the model's id.
   bool has_adapter(std::string_view name) const;

@@ -31,6 +31,11 @@ ApiError from_files(const Error& error) {
   }
 }
 
+ApiError not_in_folder(const std::string& name) {
+  return {"model_not_found", "The model '" + name.substr(0, 200) + "' is not in the model folder.",
+          "model"};
+}
+
 }  // namespace
 
 OllamaEndpoint::OllamaEndpoint(const EndpointContext& context, std::string version,
@@ -168,23 +173,40 @@ std::optional<ModelStatus> OllamaEndpoint::find_any(const std::string& name) con
   return std::nullopt;
 }
 
-bool OllamaEndpoint::wait_for_model(const std::string& name, bool present) const {
+std::optional<ModelDescription> OllamaEndpoint::find_own(const std::string& name) const {
+  auto model = find_any(name);
+  if (!model || model->about.has_adapter(name)) return std::nullopt;
+  return std::move(model->about);
+}
+
+std::optional<ApiError> OllamaEndpoint::wait_for_model(const std::string& name,
+                                                       bool present) const {
   constexpr auto kPeriod = std::chrono::milliseconds(50);
   constexpr int kPeriods = 200;
+  const auto is_there = [&] {
+    const auto model = find_any(name);
+    return model && (present || model->about.id == name);
+  };
   for (int i = 0; i < kPeriods; ++i) {
-    if (find_any(name).has_value() == present) return true;
-    if (context().draining) return false;
+    if (is_there() == present) return std::nullopt;
+    if (context().draining) return ApiError{"stopping", "This server is stopping.", "", 5};
     std::this_thread::sleep_for(kPeriod);
   }
-  return false;
+  const std::string done = present ? "is in the folder, but cannot be served"
+                                   : "is deleted, but the server has not read the folder again";
+  return ApiError{"model_unavailable",
+                  "The model '" + name + "' " + done + "; the server's log has the reason.",
+                  "model"};
 }
 
 void OllamaEndpoint::change(const CallPtr& call, std::function<void()> work) {
   if (files_ == nullptr) {
-    return respond(call, ApiError{"unsupported_value",
-                                  "This server serves the models that it was started with; start "
-                                  "it with --models-memory to serve those of the model folder.",
-                                  "model"});
+    return respond(call,
+                   ApiError{"unsupported_value",
+                            "This server does not serve the models of the model folder; start "
+                            "it with --models-memory, or with \"folder\": true in the "
+                            "models file.",
+                            "model"});
   }
   if (changes_.push(std::move(work))) return;
   respond(call, ApiError{"overloaded", "Too many changes of models wait.", "", 5});
@@ -209,7 +231,7 @@ void OllamaEndpoint::download(const CallPtr& call, const protocol::PullRequest& 
     stream.event(protocol::ollama_status("pulling manifest") + "\n");
   }
   int64_t shown = -1;
-  Status done = files_->pull(request.model, [&](int64_t bytes, int64_t total) {
+  const Result<std::string> id = files_->pull(request.model, [&](int64_t bytes, int64_t total) {
     // A line for each percent.
     const int64_t percent = total > 0 ? bytes * 100 / total : 0;
     if (request.stream && percent != shown) {
@@ -218,37 +240,43 @@ void OllamaEndpoint::download(const CallPtr& call, const protocol::PullRequest& 
     }
     return !stream.stopped() && !context().draining;
   });
-  if (done.ok() && !wait_for_model(request.model, true)) {
-    done = not_found("The model '" + request.model + "' is in the folder, but cannot be served.");
-  }
+  const std::optional<ApiError> error =
+      id.ok() ? wait_for_model(*id, true) : from_files(id.error());
   if (!request.stream) {
-    if (!done.ok()) return respond(call, from_files(done.error()));
+    if (error) return respond(call, *error);
     return respond(call, HttpResponse{200, protocol::ollama_status("success")});
   }
   GenerationReport report;
   report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - call->began).count();
-  if (done.ok()) {
+  if (!error) {
     stream.event(protocol::ollama_status("success") + "\n");
   } else {
-    const ApiError error = from_files(done.error());
-    report.status = error.status();
-    report.outcome = error.code.name();
-    stream.event(protocol::error_body(error, protocol::ApiForm::kOllama) + "\n");
+    report.status = error->status();
+    report.outcome = error->code.name();
+    stream.event(protocol::error_body(*error, protocol::ApiForm::kOllama) + "\n");
   }
   context().responder.finish(call, report);
   stream.end_events();
 }
 
 void OllamaEndpoint::remove(const CallPtr& call) {
-  protocol::ShowRequest request;
-  if (auto error = protocol::parse_ollama_show(call->request.body, context().limits, request)) {
+  protocol::DeleteRequest request;
+  if (auto error = protocol::parse_ollama_delete(call->request.body, context().limits, request)) {
     return respond(call, *error);
   }
   change(call, [this, call, name = request.model] {
-    const Status done = files_->remove(name);
+    const auto model = find_own(name);
+    if (!model) return respond(call, not_in_folder(name));
+    if (model->configured) {
+      return respond(call, ApiError{"model_in_use",
+                                    "The flags or the models file of this server name the model '" +
+                                        model->id + "'; start it without the model to delete it.",
+                                    "model"});
+    }
+    const Status done = files_->remove(model->id);
     if (!done.ok()) return respond(call, from_files(done.error()));
-    wait_for_model(name, false);
+    if (auto error = wait_for_model(model->id, false)) return respond(call, *error);
     respond(call, HttpResponse{200, ""});
   });
 }
@@ -259,9 +287,17 @@ void OllamaEndpoint::copy(const CallPtr& call) {
     return respond(call, *error);
   }
   change(call, [this, call, request] {
-    const Status done = files_->copy(request.source, request.destination);
+    const std::string& to = request.destination;
+    if (find_any(to)) {
+      return respond(call,
+                     protocol::bad_field("There is a model '" + to + "' already; delete it first.",
+                                         "destination"));
+    }
+    const auto model = find_own(request.source);
+    if (!model || !model->in_folder) return respond(call, not_in_folder(request.source));
+    const Status done = files_->copy(model->id, to);
     if (!done.ok()) return respond(call, from_files(done.error()));
-    wait_for_model(request.destination, true);
+    if (auto error = wait_for_model(to, true)) return respond(call, *error);
     respond(call, HttpResponse{200, ""});
   });
 }

@@ -34,9 +34,12 @@ class OllamaEndpoint final : public GeneratingEndpoint {
   void download(const CallPtr& call, const protocol::PullRequest& request);
   /// Runs a change of the files on a thread of its own, or refuses it.
   void change(const CallPtr& call, std::function<void()> work);
-  /// Whether the registry has, or no longer has, a model of this name; waits for it.
-  bool wait_for_model(const std::string& name, bool present) const;
+  /// Waits until the registry has a model of this name (`present`), or no longer one of this id.
+  /// The error if it does not.
+  std::optional<protocol::ApiError> wait_for_model(const std::string& name, bool present) const;
   std::optional<ModelStatus> find_any(const std::string& name) const;
+  /// The same, but no model by the name of its adapter.
+  std::optional<ModelDescription> find_own(const std::string& name) const;
   static protocol::OllamaModel describe(const ModelStatus& model);
 
   const std::string version_;
