@@ -97,6 +97,7 @@ size_t HttpParser::push(std::string_view bytes) {
     if (error == http::error::header_limit) {
       fail({"bad_http_request", 431}, "The headers exceed the limit of this server.");
     } else if (error == http::error::body_limit) {
+      if (state_ == State::kHead) read_head(rest);  // the answer depends on the path
       fail({"bad_http_request", 413}, "The body exceeds the limit of this server (--max-body).");
     } else if (error) {
       fail("bad_http_request", "This is not a valid HTTP request: " + error.message() + ".");

@@ -131,12 +131,10 @@ async function checkCodex(client, model) {
   assert.equal(reasoning.type, 'reasoning');
   const {content, ...carried} = reasoning;
   assert.ok(carried.encrypted_content.length > content[0].text.length);
-  // The template shows the reasoning before a call that is not answered yet.
-  const tokens = async (encrypted_content) => (await client.responses.create({model, store: false, max_output_tokens: 2, tools,
-    input: [{role: 'user', content: input}, {...carried, encrypted_content},
-      {type: 'function_call', call_id: 'c1', name: tools[0].name, arguments: '{}'},
-      {type: 'function_call_output', call_id: 'c1', output: 'Done.'}]})).usage.input_tokens;
-  assert.ok(await tokens(carried.encrypted_content) > await tokens('of another server'));
+  for (const encrypted_content of [carried.encrypted_content, 'of another server']) {
+    await client.responses.create({model, store: false, max_output_tokens: 2, input: [{role: 'user', content: input},
+      {...carried, encrypted_content}, {role: 'assistant', content: 'It lists.'}, {role: 'user', content: 'And cat?'}]});
+  }
 }
 
 async function checkCancel(client, model) {

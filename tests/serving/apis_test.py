@@ -332,6 +332,7 @@ class HalfStreams(unittest.TestCase):
                 self.assertIsInstance(last["error"], str)
             else:
                 self.assertEqual((last["error"]["code"], last["error"]["type"]), ("cancelled", "service_unavailable_error"), path)
+        wait_for(lambda: server.process.poll() is not None, "the end of the server")  # a second signal would cut it short
         self.assertEqual(server.close(), 0)
 
     def test_clients_that_leave(self):

@@ -19,7 +19,7 @@ CHIMERE, WRITE_TINY_MODEL = sys.argv[1:3]
 FILE = "Tiny-Q8_0.gguf"
 NAME = "acme/Tiny-GGUF:Q8_0"
 ID = "acme/Tiny-GGUF/Tiny-Q8_0"
-GENERATE = {"prompt": "a", "raw": True, "stream": False, "options": {"num_predict": 2}}
+GENERATE = {"prompt": "The first", "raw": True, "stream": False, "options": {"num_predict": 2, "temperature": 0}}
 
 
 class ModelFiles(unittest.TestCase):
@@ -27,7 +27,7 @@ class ModelFiles(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         path = pathlib.Path(cls.folder.name) / FILE
-        subprocess.run([WRITE_TINY_MODEL, path], check=True)
+        subprocess.run([WRITE_TINY_MODEL, path, "300"], check=True)
         cls.hub = Hub()
         cls.hub.files["acme/Tiny-GGUF", FILE] = path.read_bytes()
         cls.base = path
