@@ -22,6 +22,7 @@
 #include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/moe_decode.h"
 #include "kernels/cuda/moe_prefill.h"
+#include "kernels/cuda/moe_tile.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/page_tables.h"
@@ -132,7 +133,9 @@ class CudaOps final : public Ops {
   }
   void causal_conv(const BatchView& /*batch*/, const ConvShape& shape, const float* weight,
                    const float* bias, RecurrentView state, MatrixView x) override {
-    cuda::causal_conv(stream_, arrays().batch(), shape, weight, bias, state, x);
+    const DeviceBatch& batch = arrays().batch();
+    if (!ok(scratch_.resize(conv_scratch_bytes(shape, batch.extent)))) return;
+    cuda::causal_conv(stream_, batch, shape, weight, bias, state, x, scratch_.data());
   }
   void ssd_scan(const BatchView& /*batch*/, const SsdShape& shape, const SsdWeights& weights,
                 ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
@@ -630,12 +633,19 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
     host_experts_.ffn(*placed.host_layer, call);
     return;
   }
+  const auto tiles = prefers_moe_tiles(table, decode.count, routing.n_used)
+                         ? plan_moe_tiles(table, x.x.cols, device_.facts().shared_bytes)
+                         : std::nullopt;
   const int64_t bytes =
-      std::max(moe_decode_scratch_bytes(table, decode.count, routing.n_used),
+      std::max(tiles ? moe_tile_scratch_bytes(table, decode.count, routing.n_used, x.x.cols)
+                     : moe_decode_scratch_bytes(table, decode.count, routing.n_used),
                moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
-  if (decode.count > 0) {
+  if (decode.count > 0 && tiles) {
+    moe_tile(stream_, device_.facts().multiprocessors, *tiles, table, q, decode, routing,
+             shared_gate, options, scratch, y);
+  } else if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
                shared_gate, options, codebook_, scratch, y);
   }

@@ -116,7 +116,8 @@ struct MoeDecodeArgs {
 inline constexpr int kMoeMapThreads = 1024;
 /// Most experts of a layer, leaving one thread for the shared expert.
 inline constexpr int kMoeMostExperts = kMoeMapThreads - 1;
-/// Elements of h per tile: as many rows of gate and of up form its kTileOutputs.
+/// Elements of h per tile of gated experts: as many rows of gate and of up form its kTileOutputs.
+/// Without a gate, a tile has kTileOutputs elements of h.
 inline constexpr int kMoePrefillHidden = 64;
 inline constexpr int kMoeCombineThreads = 256;
 

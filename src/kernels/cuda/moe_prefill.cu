@@ -84,7 +84,9 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   const MoeTile tile = args.tiles[blockIdx.y];
   const bool is_shared = tile.expert == args.table.n_experts;
   const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
-  const int first_output = static_cast<int>(blockIdx.x) * kMoePrefillHidden;
+  const bool gated = shape.gated != 0;
+  const int first_output =
+      static_cast<int>(blockIdx.x) * (gated ? kMoePrefillHidden : kTileOutputs);
   if (first_output >= shape.n_ff) return;
   const auto gate_type = static_cast<DType>(shape.gate_type);
   const auto up_type = static_cast<DType>(shape.up_type);
@@ -96,10 +98,11 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
   __syncthreads();
 
-  // Of 16 weight rows, 8 are gate's and 8 up's, so that a thread gets both for an output.
+  // With a gate, 8 of 16 weight rows are gate's and 8 up's, so that a thread gets both for an
+  // output. Without, all are up's.
   const int row = thread / 2;
-  const bool is_up = row % 16 >= 8;
-  const int o = min(first_output + row / 16 * 8 + row % 8, shape.n_ff - 1);
+  const bool is_up = !gated || row % 16 >= 8;
+  const int o = min(first_output + (gated ? row / 16 * 8 + row % 8 : row), shape.n_ff - 1);
   const ExpertPointers& expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
@@ -110,13 +113,14 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
 
 #pragma unroll
   for (int at = 0; at < 64; ++at) {
-    if (at % 4 >= 2) continue;  // up's, two after gate's
-    const int output = first_output + tile_output(at) / 16 * 8 + tile_output(at) % 8;
+    if (gated && at % 4 >= 2) continue;  // up's, two after gate's
+    const int own = tile_output(at);
+    const int output = first_output + (gated ? own / 16 * 8 + own % 8 : own);
     const int x = tile_row(at);
     if (x >= tile.count || output >= shape.n_ff) continue;
     const float unit = args.x.unit[ids[x]];
     args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
-        hidden(args.activation, shape, expert, output, acc[at] * unit, acc[at + 2] * unit);
+        hidden(args.activation, shape, expert, output, acc[at] * unit, acc[at | 2] * unit);
   }
 }
 
