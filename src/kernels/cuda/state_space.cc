@@ -35,7 +35,7 @@ Launch recurrent_launch(const DeviceBatch& batch, int64_t blocks, int threads,
           .overlaps_previous = true};
 }
 
-int64_t blocks_of(int64_t count, int64_t block) { return (count + block - 1) / block; }
+int64_t scan_blocks(int64_t count, int64_t block) { return (count + block - 1) / block; }
 
 /// Whether chunks are multiplied on tensor cores (ssd_prefill.cu).
 bool takes_tensor_cores(const SsdShape& shape) {
@@ -83,13 +83,13 @@ void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shap
   args.bias = bias;
   args.state = recurrent_slots(state);
   args.x = {x.data, x.stride};
-  const int64_t blocks = blocks_of(shape.channels, kConvThreads);
+  const int64_t blocks = scan_blocks(shape.channels, kConvThreads);
   if (batch.extent.sequence_rows <= kCausalConvTile) {
     stream.launch(kCausalConv, recurrent_launch(batch, blocks, kConvThreads, 0), args);
     return;
   }
   args.edges = reinterpret_cast<float*>(scratch);
-  const int64_t tiles = blocks_of(batch.extent.sequence_rows, kCausalConvTile);
+  const int64_t tiles = scan_blocks(batch.extent.sequence_rows, kCausalConvTile);
   const Launch by_tile = {.grid = {static_cast<uint32_t>(blocks), static_cast<uint32_t>(tiles),
                                    static_cast<uint32_t>(batch.extent.n_sequences)},
                           .block = {kConvThreads},
@@ -135,7 +135,7 @@ void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
   args.products = reinterpret_cast<float*>(scratch + bytes.decays);
   args.steps = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products);
   args.carry = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products + bytes.steps);
-  const int64_t of_decays = blocks_of(shape.n_heads, kSsdDecayHeads);
+  const int64_t of_decays = scan_blocks(shape.n_heads, kSsdDecayHeads);
   const Launch products = {.grid = {static_cast<uint32_t>(shape.n_groups + of_decays),
                                     static_cast<uint32_t>(extent.n_slices)},
                            .block = {kSsdPrefillThreads},
@@ -169,7 +169,7 @@ void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveSha
   args.c = {inputs.c.data, inputs.c.stride};
   args.state = recurrent_slots(state);
   args.out = {out.data, out.stride};
-  const int64_t blocks = blocks_of(shape.channels, kScanColumns);
+  const int64_t blocks = scan_blocks(shape.channels, kScanColumns);
   const bool small = shape.state_dim == kSmallStates;
   const int64_t floats = small ? 0 : int64_t{shape.state_dim} * kScanColumns;
   stream.launch(small ? kSelectiveScan16 : kSelectiveScan,
