@@ -131,6 +131,8 @@ class CudaOps final : public Ops {
                       MatrixView y) override {
     cuda::group_rms_norm(stream_, x, weight, group, eps, y);
   }
+  Operand gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                               MatrixView z) override;
   void causal_conv(const BatchView& /*batch*/, const ConvShape& shape, const float* weight,
                    const float* bias, RecurrentView state, MatrixView x) override {
     const DeviceBatch& batch = arrays().batch();
@@ -441,11 +443,24 @@ void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, 
 Operand CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                           StepRows rows) {
   const Operand result = prepare(y, rows);
-  // Rounded rows must belong to a whole matrix.
-  const bool rounds = y.cols % kActivationBlock == 0 && y.cols == y.stride;
+  // Rounded rows must belong to a whole matrix. Products of prefill rows read halves.
+  const bool rounds =
+      y.cols % kActivationBlock == 0 && y.cols == y.stride && classes_of(rows).decode.count > 0;
   const RoundedRows rounded = rounds ? rounded_for(y.rows, y.cols) : RoundedRows{};
   if (!ok({})) return result;
   cuda::rms_norm(stream_, x, weight, eps, y, rounded);
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
+}
+
+Operand CudaOps::gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                                      MatrixView z) {
+  if (!takes_gated_group(group)) return Ops::gated_group_rms_norm(x, weight, group, eps, z);
+  const Operand result = prepare(z, StepRows::kAll);
+  const bool rounds = z.cols == z.stride && arrays().all_rows().decode.count > 0;
+  const RoundedRows rounded = rounds ? rounded_for(z.rows, z.cols) : RoundedRows{};
+  if (!ok({})) return result;
+  cuda::gated_group_rms_norm(stream_, x, weight, group, eps, z, rounded);
   if (rounds) pass_.in_rounded = result.id;
   return result;
 }
@@ -533,7 +548,8 @@ Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
     return result;
   }
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return result;
-  const bool rounds = shape.head_dim % kActivationBlock == 0;
+  const bool rounds =
+      shape.head_dim % kActivationBlock == 0 && arrays().all_rows().decode.count > 0;
   const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
   if (!ok({})) return result;
   cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),

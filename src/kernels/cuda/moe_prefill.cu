@@ -103,7 +103,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   const int row = thread / 2;
   const bool is_up = !gated || row % 16 >= 8;
   const int o = min(first_output + (gated ? row / 16 * 8 + row % 8 : row), shape.n_ff - 1);
-  const ExpertPointers& expert = args.table.experts[tile.expert];
+  const ExpertPointers expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
   const TileWeights w = {
@@ -111,16 +111,24 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   TileSums acc;
   multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
 
+  // Of four sums, two are of each of two activation rows.
 #pragma unroll
-  for (int at = 0; at < 64; ++at) {
-    if (gated && at % 4 >= 2) continue;  // up's, two after gate's
+  for (int pair = 0; pair < 32; ++pair) {
+    const int at = pair / 2 * 4 + pair % 2;
+    const int x = tile_row(at);
+    if (x >= tile.count) continue;
+    const float unit = args.x.unit[ids[x]];
+    float* h = args.h + static_cast<int64_t>(tile.begin + x) * args.h_width;
     const int own = tile_output(at);
     const int output = first_output + (gated ? own / 16 * 8 + own % 8 : own);
-    const int x = tile_row(at);
-    if (x >= tile.count || output >= shape.n_ff) continue;
-    const float unit = args.x.unit[ids[x]];
-    args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
-        hidden(args.activation, shape, expert, output, acc[at] * unit, acc[at | 2] * unit);
+    const float first = acc[at] * unit;
+    const float second = acc[at + 2] * unit;  // 8 outputs behind; up's
+    if (output < shape.n_ff) {
+      h[output] = hidden(args.activation, shape, expert, output, first, second);
+    }
+    if (!gated && output + 8 < shape.n_ff) {
+      h[output + 8] = hidden(args.activation, shape, expert, output + 8, second, 1.0F);
+    }
   }
 }
 
@@ -149,13 +157,20 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_down, kTileThreads, 2, MoePrefillArgs, args
   TileSums acc;
   multiply_tile(stages, w, {args.h_halves, args.h_width, ids, tile.count}, acc);
 
+  const float* bias = args.table.experts[tile.expert].down_bias;
+  // Of four sums, two are of each of two activation rows.
 #pragma unroll
-  for (int at = 0; at < 64; ++at) {
-    const int o = first_output + tile_output(at);
-    if (tile_row(at) >= tile.count || o >= args.n_embd) continue;
+  for (int pair = 0; pair < 32; ++pair) {
+    const int at = pair / 2 * 4 + pair % 2;
+    if (tile_row(at) >= tile.count) continue;
     const int position = tile.begin + tile_row(at);
-    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] = biased(
-        acc[at] * args.h_halves.unit[position], args.table.experts[tile.expert].down_bias, o);
+    const float unit = args.h_halves.unit[position];
+    float* out = args.out + static_cast<int64_t>(args.slot_at[position]) * args.n_embd;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int o = first_output + tile_output(at + 2 * i);
+      if (o < args.n_embd) out[o] = biased(acc[at + 2 * i] * unit, bias, o);
+    }
   }
 }
 

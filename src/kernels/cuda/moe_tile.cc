@@ -10,8 +10,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kMap = {"moe_tile", "moe_tile_map"};
-constexpr Kernel kUp = {"moe_tile", "moe_tile_up"};
-constexpr Kernel kDown = {"moe_tile", "moe_tile_down"};
+constexpr Kernel kProducts = {"moe_tile", "moe_tile_products"};
 constexpr Kernel kCombine = {"moe_tile", "moe_tile_combine"};
 
 /// The kernels' static shared memory, and what the system takes from each block.
@@ -121,11 +120,12 @@ void moe_tile(Stream& stream, int multiprocessors, const MoeTilePlan& plan,
   args.biased = table.biased() ? 1 : 0;
 
   const int64_t most = int64_t{kMoeTileBlocks} * multiprocessors;
-  const auto launch = [&](const Kernel& kernel, int64_t items, int32_t stage, int64_t width) {
+  const auto launch = [&](bool down, int64_t items, int32_t stage, int64_t width) {
+    args.down = down ? 1 : 0;
     args.stage_bytes = stage;
     args.x_at = plan.stages * stage;
     stream.launch(
-        kernel,
+        kProducts,
         {.grid = {static_cast<uint32_t>(std::min(most, items))},
          .block = {kMoeTileThreads},
          .shared_bytes = static_cast<uint32_t>(args.x_at + rounded_bytes(kRoundedTile, width)),
@@ -135,8 +135,8 @@ void moe_tile(Stream& stream, int multiprocessors, const MoeTilePlan& plan,
   if (args.tiles != nullptr) {
     stream.launch(kMap, {.grid = {1}, .block = {kMoeMapThreads}, .overlaps_previous = true}, args);
   }
-  launch(kUp, slots * args.h_width / kMoeHiddenTile, plan.up_stage_bytes, args.n_embd);
-  launch(kDown, slots * args.n_embd / kMoeTileOutputs, plan.down_stage_bytes, args.h_width);
+  launch(false, slots * args.h_width / kMoeHiddenTile, plan.up_stage_bytes, args.n_embd);
+  launch(true, slots * args.n_embd / kMoeTileOutputs, plan.down_stage_bytes, args.h_width);
   stream.launch(kCombine,
                 {.grid = {static_cast<uint32_t>((args.n_embd + kMoeTileCombineThreads - 1) /
                                                 kMoeTileCombineThreads),

@@ -63,7 +63,7 @@ __device__ __forceinline__ void with_tile_type(DType type, F f) {
   }
 }
 
-/// The items of a launch: `parts` of each tile, tiles of routed experts first.
+/// The items of a launch, `parts` of each tile, tiles of routed experts first.
 struct Items {
   int routed_tiles;
   int shared_tiles;
@@ -71,20 +71,38 @@ struct Items {
   int shared_parts;
   int begin;  ///< this block's
   int end;
-
-  /// Shares all items among the blocks by their cost.
-  __device__ __forceinline__ void share(int shared_cost) {
-    const int64_t routed = static_cast<int64_t>(routed_tiles) * routed_parts;
-    const int64_t all = routed + static_cast<int64_t>(shared_tiles) * shared_parts * shared_cost;
-    const auto from = [&](int64_t block) CHIMERE_INLINED {
-      const int64_t at = all * block / gridDim.x;
-      return static_cast<int>(
-          at <= routed ? at : routed + (at - routed + shared_cost - 1) / shared_cost);
-    };
-    begin = from(blockIdx.x);
-    end = from(static_cast<int64_t>(blockIdx.x) + 1);
-  }
 };
+
+/// All items, and those of this block, which is a share by their costs.
+__device__ __forceinline__ Items all_items(const MoeTileArgs& args) {
+  Items items = {};
+  if (args.tiles == nullptr) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int row = row_of_slot(args, 0);
+    const bool used =
+        lane < args.n_used && args.ids[static_cast<int64_t>(row) * args.n_used + lane] >= 0;
+    items.routed_tiles = __popc(__ballot_sync(kFullWarp, used));
+  } else {
+    items.routed_tiles = *args.n_routed;
+  }
+  if (args.table.has_shared != 0) items.shared_tiles = (args.rows + kColumns - 1) / kColumns;
+  const bool down = args.down != 0;
+  items.routed_parts =
+      down ? args.n_embd / kMoeTileOutputs : args.table.routed.n_ff / kMoeHiddenTile;
+  items.shared_parts = down ? items.routed_parts : args.table.shared.n_ff / kMoeHiddenTile;
+
+  // A shared expert's row of down is longer.
+  const int cost = down ? args.shared_cost : 1;
+  const int routed = items.routed_tiles * items.routed_parts;
+  const int64_t all = routed + int64_t{items.shared_tiles} * items.shared_parts * cost;
+  const auto from = [&](int64_t block) CHIMERE_INLINED {
+    const auto at = static_cast<int>(all * block / gridDim.x);
+    return at <= routed ? at : routed + (at - routed + cost - 1) / cost;
+  };
+  items.begin = from(blockIdx.x);
+  items.end = from(static_cast<int64_t>(blockIdx.x) + 1);
+  return items;
+}
 
 /// Where an item is.
 struct ItemPlace {
@@ -97,24 +115,6 @@ __device__ __forceinline__ ItemPlace place_of(const Items& items, int item) {
   if (item < routed) return {item / items.routed_parts, item % items.routed_parts};
   const int shared = item - routed;
   return {items.routed_tiles + shared / items.shared_parts, shared % items.shared_parts};
-}
-
-__device__ __forceinline__ Items all_items(const MoeTileArgs& args, int routed_parts,
-                                           int shared_parts) {
-  Items items = {0, 0, routed_parts, shared_parts, 0, 0};
-  if (args.tiles == nullptr) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const int row = row_of_slot(args, 0);
-    const bool used =
-        lane < args.n_used && args.ids[static_cast<int64_t>(row) * args.n_used + lane] >= 0;
-    items.routed_tiles = __popc(__ballot_sync(kFullWarp, used));
-  } else {
-    items.routed_tiles = *args.n_routed;
-  }
-  if (args.table.has_shared != 0) {
-    items.shared_tiles = (args.rows + kColumns - 1) / kColumns;
-  }
-  return items;
 }
 
 /// A tile and its expert.
@@ -146,14 +146,53 @@ struct UnitWeights {
   DType type;
 };
 
-/// Starts copying the tile's rows of `from`, of `blocks` blocks, row(column) being the index of the
-/// first block of a column's row. All threads.
-template <class RowOf>
-__device__ __forceinline__ void stage_columns(const RoundedRows& from, int blocks, int count,
-                                              int8_t* q, RoundedBlock* of_blocks, RowOf row) {
+__device__ __forceinline__ const ExpertShape& shape_of(const MoeTileArgs& args,
+                                                       const TileExpert& t) {
+  return t.is_shared ? args.table.shared : args.table.routed;
+}
+
+/// Units of an item: 16 outputs of the down product, or 32 elements of h, for which units of gate
+/// and up take turns.
+__device__ __forceinline__ int units_of(const MoeTileArgs& args, const TileExpert& t) {
+  if (args.down != 0) return 1;
+  return shape_of(args, t).gated != 0 ? 4 : 2;
+}
+
+/// Of a unit for h: 0 is gate, or up without a gate; 1 is up.
+__device__ __forceinline__ int matrix_of(const ExpertShape& shape, int unit) {
+  return shape.gated != 0 ? unit % 2 : 0;
+}
+/// The first of a unit's 16 elements of h in its item.
+__device__ __forceinline__ int begin_of(const ExpertShape& shape, int unit) {
+  return (shape.gated != 0 ? unit / 2 : unit) * kMoeTileOutputs;
+}
+
+__device__ __forceinline__ UnitWeights weights_of(const MoeTileArgs& args, const TileExpert& t,
+                                                  int part, int unit) {
+  const ExpertShape& shape = shape_of(args, t);
+  if (args.down != 0) {
+    return {t.expert.down + part * kMoeTileOutputs * shape.down_row_bytes,
+            static_cast<int>(shape.down_row_bytes), static_cast<DType>(shape.down_type)};
+  }
+  const bool is_up = matrix_of(shape, unit) == 1;
+  const int64_t bytes = is_up ? shape.up_row_bytes : shape.gate_row_bytes;
+  const int first = part * kMoeHiddenTile + begin_of(shape, unit);
+  return {(is_up ? t.expert.up : t.expert.gate) + first * bytes, static_cast<int>(bytes),
+          static_cast<DType>(is_up ? shape.up_type : shape.gate_type)};
+}
+
+/// Starts copying the tile's rows of x or h to `q`. All threads.
+__device__ __forceinline__ StagedColumns stage_columns(const MoeTileArgs& args, const TileExpert& t,
+                                                       int8_t* q) {
+  const int blocks = (args.down != 0 ? shape_of(args, t).n_ff : args.n_embd) / 32;
+  auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kColumns * 32 * blocks);
+  const StagedColumns staged = {q, of_blocks, blocks};
   const auto column = static_cast<int>(threadIdx.x) % kColumns;
-  if (column >= count) return;
-  const int64_t first = row(column);
+  if (column >= t.tile.count) return staged;
+  const RoundedRows& from = args.down != 0 ? args.h : args.x;
+  const int slot = slot_of(args, t.tile.begin + column);
+  const int64_t first = args.down != 0 ? static_cast<int64_t>(slot) * (args.h_width / 32)
+                                       : static_cast<int64_t>(row_of_slot(args, slot)) * blocks;
   for (int block = static_cast<int>(threadIdx.x) / kColumns; block < blocks;
        block += kMoeTileThreads / kColumns) {
     const int at = block * kColumns + column;
@@ -164,88 +203,24 @@ __device__ __forceinline__ void stage_columns(const RoundedRows& from, int block
     copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + at),
                   reinterpret_cast<const uint8_t*>(from.blocks + first + block));
   }
+  return staged;
 }
 
-/// Computes the units of this block's items.
-///   units(tile): units of an item
-///   weights(tile, part, unit): the unit's weights
-///   columns(tile, q, blocks): starts copying the tile's columns, returns their blocks of 32
-///   put(tile, part, unit, column, output, value): one product; by threads of any warp
-///   finish(tile, part, unit): after a barrier that follows all put() of the unit
-template <class Units, class Weights, class Columns, class Put, class Finish>
-__device__ __forceinline__ void run_items(const MoeTileArgs& args, const Items& items,
-                                          uint8_t* shared, uint64_t* arrived, bool copies_first,
-                                          Units units, Weights weights, Columns columns, Put put,
-                                          Finish finish) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / kWarp;
-  RingCopies copies(arrived + warp * kMoeTileStages, args.stages);
-  auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
+/// An item's products with gate (without a gate, with up) and with up.
+using HiddenProducts = float[2][kColumns][kMoeHiddenTile];
 
-  // The unit whose copies start next.
-  int ahead_item = items.begin;
-  int ahead_unit = 0;
-  int ahead_tile = -1;
-  TileExpert ahead = {};
-  const auto copy_next = [&](int stage) CHIMERE_INLINED {
-    if (ahead_item >= items.end) return;
-    const ItemPlace place = place_of(items, ahead_item);
-    if (place.tile != ahead_tile) {
-      ahead_tile = place.tile;
-      ahead = tile_at(args, items, place.tile);
-    }
-    const UnitWeights w = weights(ahead, place.part, ahead_unit);
-    copies.copy(stage, shared + stage * args.stage_bytes,
-                static_cast<int>(tile_row_stride(w.row_bytes)), w.rows, w.row_bytes, warp,
-                kTileWarps, kMoeTileOutputs);
-    if (++ahead_unit == units(ahead)) {
-      ahead_unit = 0;
-      ++ahead_item;
-    }
-  };
-#pragma unroll 1
-  for (int i = 0; i < args.stages; ++i) copy_next(i);
-  if (copies_first) wait_for_previous_kernel();
-
-  int tile_index = -1;
-  TileExpert tile = {};
-  StagedColumns staged = {q, nullptr, 0};
-  int stage = 0;
-#pragma unroll 1
-  for (int item = items.begin; item < items.end; ++item) {
-    const ItemPlace place = place_of(items, item);
-    if (place.tile != tile_index) {
-      tile_index = place.tile;
-      tile = tile_at(args, items, place.tile);
-      staged.blocks = columns(tile, q);
-      staged.of_blocks = reinterpret_cast<const RoundedBlock*>(q + kColumns * 32 * staged.blocks);
-    }
-    const int n = units(tile);
-#pragma unroll 1
-    for (int unit = 0; unit < n; ++unit) {
-      const UnitWeights w = weights(tile, place.part, unit);
-      uint8_t* const own = shared + stage * args.stage_bytes;
-      copies.wait(stage);
-      __syncthreads();
-      TileSums<1> sums = {};
-      with_tile_type(w.type, [&]<DType kType>() CHIMERE_INLINED {
-        multiply_tile<kType>(own, static_cast<int>(tile_row_stride(w.row_bytes)), staged, nullptr,
-                             sums);
-      });
-      auto* const shown = reinterpret_cast<float*>(own);
-      share_sums(sums, shown);
-      const int column = thread / kMoeTileOutputs;
-      const int output = thread % kMoeTileOutputs;
-      if (column < tile.tile.count) {
-        put(tile, place.part, unit, column, output, sum_of<1>(shown, column, output));
-      }
-      before_bulk_copies();
-      __syncthreads();
-      copy_next(stage);
-      finish(tile, place.part, unit);
-      stage = stage + 1 == args.stages ? 0 : stage + 1;
-    }
-  }
+/// Rounds the item's elements of h. All threads.
+__device__ __forceinline__ void put_hidden(const MoeTileArgs& args, const TileExpert& t, int part,
+                                           const HiddenProducts& products) {
+  const int column = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (column >= t.tile.count) return;
+  const ExpertShape& shape = shape_of(args, t);
+  const float gate = products[0][column][lane];
+  const float up = shape.gated != 0 ? products[1][column][lane] : gate;
+  const float h = hidden(args.activation, shape, t.expert, part * kMoeHiddenTile + lane, gate, up);
+  const int64_t slot = slot_of(args, t.tile.begin + column);
+  round_block(h, lane, slot * (args.h_width / kWarp) + part, args.h);
 }
 
 }  // namespace
@@ -297,96 +272,118 @@ CHIMERE_KERNEL(moe_tile_map, kMoeMapThreads, MoeTileArgs, args) {
   }
 }
 
-CHIMERE_KERNEL_OF_BLOCKS(moe_tile_up, kMoeTileThreads, kMoeTileBlocks, MoeTileArgs, args) {
+/// The products for h, or with down (args.down): one kernel, so that the second launch finds its
+/// instructions in the caches. The first warms them on arbitrary contents of shared memory before
+/// its input is ready.
+CHIMERE_KERNEL_OF_BLOCKS(moe_tile_products, kMoeTileThreads, kMoeTileBlocks, MoeTileArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   __shared__ uint64_t arrived[kTileWarps * kMoeTileStages];
-  __shared__ float products[2][kColumns][kMoeHiddenTile];  // of gate or without a gate up, of up
-  // Waits before it lets the next kernel start: the map is complete when that kernel starts.
-  wait_for_previous_kernel();
-  let_next_kernel_start();
-  Items items = all_items(args, args.table.routed.n_ff / kMoeHiddenTile,
-                          args.table.shared.n_ff / kMoeHiddenTile);
-  items.share(1);
-  const auto shape_of = [&](const TileExpert& t) CHIMERE_INLINED -> const ExpertShape& {
-    return t.is_shared ? args.table.shared : args.table.routed;
-  };
-  // A gated item has units of gate and up in turns.
-  const auto matrix_of = [&](const TileExpert& t, int unit)
-                             CHIMERE_INLINED { return shape_of(t).gated != 0 ? unit % 2 : 0; };
-  const auto half_of = [&](const TileExpert& t, int unit)
-                           CHIMERE_INLINED { return shape_of(t).gated != 0 ? unit / 2 : unit; };
-  const auto units = [&](const TileExpert& t)
-                         CHIMERE_INLINED { return shape_of(t).gated != 0 ? 4 : 2; };
-  const auto weights = [&](const TileExpert& t, int part, int unit) CHIMERE_INLINED {
-    const ExpertShape& shape = shape_of(t);
-    const bool is_up = matrix_of(t, unit) == 1;
-    const int64_t bytes = is_up ? shape.up_row_bytes : shape.gate_row_bytes;
-    const int first = part * kMoeHiddenTile + half_of(t, unit) * kMoeTileOutputs;
-    return UnitWeights{(is_up ? t.expert.up : t.expert.gate) + first * bytes,
-                       static_cast<int>(bytes),
-                       static_cast<DType>(is_up ? shape.up_type : shape.gate_type)};
-  };
-  const int blocks = args.n_embd / 32;
-  const auto columns = [&](const TileExpert& t, int8_t* q) CHIMERE_INLINED {
-    auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kColumns * args.n_embd);
-    stage_columns(args.x, blocks, t.tile.count, q, of_blocks, [&](int column) CHIMERE_INLINED {
-      const int slot = slot_of(args, t.tile.begin + column);
-      return static_cast<int64_t>(row_of_slot(args, slot)) * blocks;
-    });
-    return blocks;
-  };
-  const auto put = [&](const TileExpert& t, int /*part*/, int unit, int column, int output,
-                       float value) CHIMERE_INLINED {
-    products[matrix_of(t, unit)][column][half_of(t, unit) * kMoeTileOutputs + output] = value;
-  };
-  const auto finish = [&](const TileExpert& t, int part, int unit) CHIMERE_INLINED {
-    const int column = static_cast<int>(threadIdx.x) / kWarp;
-    if (unit + 1 < units(t) || column >= t.tile.count) return;
-    const ExpertShape& shape = shape_of(t);
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const float gate = products[0][column][lane];
-    const float up = shape.gated != 0 ? products[1][column][lane] : gate;
-    const float h =
-        hidden(args.activation, shape, t.expert, part * kMoeHiddenTile + lane, gate, up);
-    const int64_t slot = slot_of(args, t.tile.begin + column);
-    round_block(h, lane, slot * (args.h_width / kWarp) + part, args.h);
-  };
-  run_items(args, items, shared, arrived, /*copies_first=*/false, units, weights, columns, put,
-            finish);
-}
+  __shared__ HiddenProducts products;
+  const bool down = args.down != 0;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  if (down) let_next_kernel_start();
+  RingCopies copies(arrived + warp * kMoeTileStages, args.stages);
+  auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
 
-CHIMERE_KERNEL_OF_BLOCKS(moe_tile_down, kMoeTileThreads, kMoeTileBlocks, MoeTileArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  __shared__ uint64_t arrived[kTileWarps * kMoeTileStages];
-  let_next_kernel_start();
-  const int parts = args.n_embd / kMoeTileOutputs;
-  Items items = all_items(args, parts, parts);
-  items.share(args.shared_cost);
-  const auto shape_of = [&](const TileExpert& t) CHIMERE_INLINED -> const ExpertShape& {
-    return t.is_shared ? args.table.shared : args.table.routed;
+  Items items = {};
+  // The unit whose copies start next.
+  int ahead_item = 0;
+  int ahead_unit = 0;
+  int ahead_tile = -1;
+  TileExpert ahead = {};
+  const auto copy_next = [&](int stage) CHIMERE_INLINED {
+    if (ahead_item >= items.end) return;
+    const ItemPlace place = place_of(items, ahead_item);
+    if (place.tile != ahead_tile) {
+      ahead_tile = place.tile;
+      ahead = tile_at(args, items, place.tile);
+    }
+    const UnitWeights w = weights_of(args, ahead, place.part, ahead_unit);
+    copies.copy(stage, shared + stage * args.stage_bytes,
+                static_cast<int>(tile_row_stride(w.row_bytes)), w.rows, w.row_bytes, warp,
+                kTileWarps, kMoeTileOutputs);
+    if (++ahead_unit == units_of(args, ahead)) {
+      ahead_unit = 0;
+      ++ahead_item;
+    }
   };
-  const auto units = [](const TileExpert& /*t*/) CHIMERE_INLINED { return 1; };
-  const auto weights = [&](const TileExpert& t, int part, int /*unit*/) CHIMERE_INLINED {
-    const ExpertShape& shape = shape_of(t);
-    return UnitWeights{t.expert.down + part * kMoeTileOutputs * shape.down_row_bytes,
-                       static_cast<int>(shape.down_row_bytes), static_cast<DType>(shape.down_type)};
-  };
-  const auto columns = [&](const TileExpert& t, int8_t* q) CHIMERE_INLINED {
-    const int blocks = shape_of(t).n_ff / 32;
-    auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kColumns * 32 * blocks);
-    stage_columns(args.h, blocks, t.tile.count, q, of_blocks, [&](int column) CHIMERE_INLINED {
-      return static_cast<int64_t>(slot_of(args, t.tile.begin + column)) * (args.h_width / 32);
+
+  bool warm_icache = !down;
+  bool begun = false;
+  int item = 0;
+  int unit = 0;
+  int stage = 0;
+  int tile_index = -1;
+  TileExpert tile = {};
+  StagedColumns staged = {};
+#pragma unroll 1
+  while (true) {
+    if (!warm_icache && !begun) {
+      begun = true;
+      // The launch for h waits before it lets the next one start: the map is complete when that
+      // one starts.
+      if (!down) {
+        wait_for_previous_kernel();
+        let_next_kernel_start();
+      }
+      items = all_items(args);
+      item = ahead_item = items.begin;
+#pragma unroll 1
+      for (int i = 0; i < args.stages; ++i) copy_next(i);
+      if (down) wait_for_previous_kernel();
+    }
+    if (!warm_icache && item >= items.end) return;
+    ItemPlace place = {};
+    UnitWeights w = {};
+    if (warm_icache) {
+      w = weights_of(args, tile, 0, 0);
+      const int blocks = min(args.n_embd / 32, 2 * kTileWarps);
+      staged = {q, reinterpret_cast<const RoundedBlock*>(q + kColumns * 32 * blocks), blocks};
+    } else {
+      place = place_of(items, item);
+      if (place.tile != tile_index) {
+        tile_index = place.tile;
+        tile = tile_at(args, items, place.tile);
+        staged = stage_columns(args, tile, q);
+      }
+      w = weights_of(args, tile, place.part, unit);
+      copies.wait(stage);
+    }
+    __syncthreads();
+    uint8_t* const own = shared + stage * args.stage_bytes;
+    TileSums<1> sums = {};
+    with_tile_type(w.type, [&]<DType kType>() CHIMERE_INLINED {
+      multiply_tile<kType>(own, static_cast<int>(tile_row_stride(w.row_bytes)), staged, nullptr,
+                           sums);
     });
-    return blocks;
-  };
-  const auto put = [&](const TileExpert& t, int part, int /*unit*/, int column, int output,
-                       float value) CHIMERE_INLINED {
-    const int64_t slot = slot_of(args, t.tile.begin + column);
-    args.out[slot * args.n_embd + part * kMoeTileOutputs + output] = value;
-  };
-  const auto finish = [](const TileExpert& /*t*/, int /*part*/, int /*unit*/) CHIMERE_INLINED {};
-  run_items(args, items, shared, arrived, /*copies_first=*/true, units, weights, columns, put,
-            finish);
+    auto* const shown = reinterpret_cast<float*>(own);
+    share_sums(sums, shown);
+    const int column = thread / kMoeTileOutputs;
+    const int output = thread % kMoeTileOutputs;
+    if (column < tile.tile.count) {
+      const float value = sum_of<1>(shown, column, output);
+      if (down) {
+        const int64_t slot = slot_of(args, tile.tile.begin + column);
+        args.out[slot * args.n_embd + place.part * kMoeTileOutputs + output] = value;
+      } else {
+        const ExpertShape& shape = shape_of(args, tile);
+        products[matrix_of(shape, unit)][column][begin_of(shape, unit) + output] = value;
+      }
+    }
+    before_bulk_copies();
+    __syncthreads();
+    if (warm_icache) {
+      warm_icache = false;
+      continue;
+    }
+    copy_next(stage);
+    stage = stage + 1 == args.stages ? 0 : stage + 1;
+    if (++unit < units_of(args, tile)) continue;
+    if (!down) put_hidden(args, tile, place.part, products);
+    unit = 0;
+    ++item;
+  }
 }
 
 /// Rule 7 of docs/numerics.md.

@@ -38,9 +38,9 @@ constexpr bool moe_tile_takes(DType t) {
 /// tile has up to kRoundedTile slots of one expert.
 ///
 /// moe_tile_map (one block; only with more than one row) fills slot_at, tiles and n_routed.
-/// moe_tile_up and moe_tile_down: any number of blocks, which share the work evenly. Dynamic shared
-/// memory: `stages` of stage_bytes for weights, then from x_at the tile's rows of x or h.
-/// moe_tile_combine: grid x elements of y, y rows.
+/// moe_tile_products: any number of blocks, which share the work evenly. Dynamic shared memory:
+/// `stages` of stage_bytes for weights, then from x_at the tile's rows of x or h. moe_tile_combine:
+/// grid x elements of y, y rows.
 struct MoeTileArgs {
   ExpertTableArgs table;
   RoundedRows x;             ///< [.., n_embd]
@@ -66,6 +66,7 @@ struct MoeTileArgs {
   int32_t stages;       ///< units whose weights are in shared memory, at most kMoeTileStages
   int32_t stage_bytes;
   int32_t x_at;
+  int32_t down;    ///< moe_tile_products: 0: h from x, 1: out from h
   int32_t biased;  ///< 1: the routed experts' down products have biases
 };
 

@@ -107,7 +107,7 @@ TEST(CudaMoeTile, ComputesOnlyTheRequestedRows) {
 
 TEST(CudaMoeTile, TakesOneStageWhereTwoDoNotFit) {
   Random random(fresh_seed());
-  const MoeProblem p(random, 1, 2, 1, all_of(DType::kQ4_0), all_of(DType::kQ4_0), 512, 512);
+  const MoeProblem p(random, 1, 2, 1, all_of(DType::kQ4_0), all_of(DType::kQ4_0), 1024, 1024);
   const std::vector<float> want = p.by_ref();
   for (const auto& [name, device] : test::devices()) {
     std::vector<int32_t> stages;

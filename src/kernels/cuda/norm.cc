@@ -9,6 +9,7 @@ constexpr Kernel kRmsNorm = {"norm", "rms_norm"};
 constexpr Kernel kLayerNorm = {"norm", "layer_norm"};
 constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
 constexpr Kernel kGroupRmsNorm = {"norm", "group_rms_norm"};
+constexpr Kernel kGatedGroupRmsNorm = {"norm", "gated_group_rms_norm"};
 
 }  // namespace
 
@@ -59,6 +60,21 @@ void group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int 
   stream.launch(kGroupRmsNorm, launch,
                 GroupRmsNormArgs{x.data, x.stride, weight, y.data, y.stride,
                                  static_cast<int32_t>(x.rows), groups, group, eps});
+}
+
+bool takes_gated_group(int group) { return group % 32 == 0 && group <= kMaxGatedGroup; }
+
+void gated_group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group,
+                          float eps, MatrixView z, const RoundedRows& rounded) {
+  const auto groups = static_cast<int32_t>(x.cols / group);
+  constexpr int64_t kWarps = kGatedNormThreads / 32;
+  const int64_t units = x.rows * groups;
+  const Launch launch = {.grid = {static_cast<uint32_t>((units + kWarps - 1) / kWarps)},
+                         .block = {kGatedNormThreads},
+                         .overlaps_previous = true};
+  stream.launch(kGatedGroupRmsNorm, launch,
+                GatedGroupNormArgs{x.data, x.stride, weight, z.data, z.stride, rounded,
+                                   static_cast<int32_t>(x.rows), groups, group, eps});
 }
 
 }  // namespace chimere::kernels::cuda

@@ -3,6 +3,7 @@
 // launch of few blocks is limited by instruction fetches, because the kernels of a layer evict each
 // other's code from the caches: its blocks warm the instruction cache on their weights before the
 // previous kernel has ended.
+#include "kernels/activation.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -193,6 +194,67 @@ CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
     if (args.rounded.q != nullptr) {
       round_block_of_row(v, lane, row, head * (n / kWarp) + j, args.heads * (n / kWarp),
                          args.rounded);
+    }
+  }
+}
+
+CHIMERE_KERNEL(gated_group_rms_norm, kGatedNormThreads, GatedGroupNormArgs, args) {
+  constexpr int kOwn = kMaxGatedGroup / kWarp;  // elements of a lane in registers
+  const int warps = kGatedNormThreads / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int unit = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / kWarp;
+  let_next_kernel_start();
+  if (unit >= args.rows * args.groups) return;
+  const int row = unit / args.groups;
+  const int group = unit % args.groups;
+  const int n = args.n;
+  const int64_t begin = static_cast<int64_t>(group) * n;
+  float weight[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    weight[j] = j * kWarp < n ? args.weight[begin + lane + j * kWarp] : 0;
+  }
+  wait_for_previous_kernel();
+  const float* x = args.x + row * args.x_stride + begin;
+  float* z = args.z + row * args.z_stride + begin;
+  float up[kOwn];
+  float own[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    up[j] = j * kWarp < n ? x[lane + j * kWarp] : 0;
+    own[j] = j * kWarp < n ? z[lane + j * kWarp] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) own[j] = kernels::activate(Activation::kSilu, own[j], up[j]);
+  // Elements of partial sum i mod 16 are in two lanes, which both compute it.
+  float s = 0;
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const float other = __shfl_xor_sync(kFullWarp, own[j], 16);
+    if (j * kWarp >= n) continue;
+    s = fmaf(lane < 16 ? own[j] : other, lane < 16 ? own[j] : other, s);
+    s = fmaf(lane < 16 ? other : own[j], lane < 16 ? other : own[j], s);
+  }
+  s = tree_of_16(s);
+  const float scale = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
+  const int blocks = n / kWarp;
+#pragma unroll
+  for (int first = 0; first < kOwn; first += 4) {
+    if (first * kWarp >= n) break;
+    float v[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      v[j] = own[first + j] * scale * weight[first + j];
+      if (first + j < blocks) z[lane + (first + j) * kWarp] = v[j];
+    }
+    if (args.rounded.q == nullptr) continue;
+    RoundedLane rounded[4];
+    round_lanes(v, rounded);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if (first + j >= blocks) break;
+      put_block_of_row(rounded[j], lane, row, group * blocks + first + j, args.groups * blocks,
+                       args.rounded);
     }
   }
 }

@@ -69,6 +69,23 @@ struct GroupRmsNormArgs {
   float eps;
 };
 
+/// Largest group of gated_group_rms_norm.
+inline constexpr int kMaxGatedGroup = 512;
+
+/// One warp per row and group.
+struct GatedGroupNormArgs {
+  const float* x;  ///< [rows, groups * n]
+  int64_t x_stride;
+  const float* weight;  ///< [groups * n]
+  float* z;             ///< like x: the gate, then the result
+  int64_t z_stride;
+  RoundedRows rounded;  ///< also z rounded, if it has memory
+  int32_t rows;
+  int32_t groups;
+  int32_t n;  ///< elements of a group: a multiple of 32, at most kMaxGatedGroup
+  float eps;
+};
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_NORM_ARGS_H_

@@ -69,6 +69,32 @@ TEST(CudaNorm, GroupRmsNormHasTheBitsOfRef) {
   }
 }
 
+TEST(CudaNorm, GatedGroupRmsNormHasTheBitsOfRefAndRounds) {
+  kernels::test::Rng rng(fresh_seed());
+  EXPECT_FALSE(takes_gated_group(48));
+  EXPECT_FALSE(takes_gated_group(kMaxGatedGroup + 32));
+  for (const int group : {32, 96, 352, kMaxGatedGroup}) {
+    ASSERT_TRUE(takes_gated_group(group));
+    const Matrix x(rng, 5, 3 * group, 2);
+    const Matrix z(rng, 5, 3 * group);
+    const std::vector<float> weight = kernels::test::normal_floats(rng, x.cols);
+    Matrix expected = z;
+    make_ref_ops()->gated_group_rms_norm(x.view(), weight.data(), group, 1e-6F, expected.view());
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<float> w(*device, weight);
+      const DeviceMatrix up(*device, x);
+      for (const bool rounds : {false, true}) {
+        const DeviceMatrix y(*device, z);
+        const RoundedMemory rounded(*device, 5, z.cols);
+        gated_group_rms_norm(device->stream(), up.view(), w.data(), group, 1e-6F, y.view(),
+                             rounds ? rounded.rows() : RoundedRows{});
+        EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", " << group;
+        if (rounds) rounded.expect(expected, name);
+      }
+    }
+  }
+}
+
 TEST(CudaNorm, RmsNormAlsoRounds) {
   kernels::test::Rng rng(fresh_seed());
   for (const int64_t n : {320, 2112}) {

@@ -114,12 +114,14 @@ void Mamba2Mixer::forward(const SubLayerRows& rows) const {
   ops.linear(rows.h, in);
   ops.causal_conv(rows.batch, conv_shape_, conv_, conv_bias_, conv_state_, b.xbc);
   ops.ssd_scan(rows.batch, shape_, scan_, b.xbc, b.dt, scan_state_, b.out);
-  // The gate comes before the norm.
-  ops.activate(kernels::Activation::kSilu, b.z, b.out);
-  if (norm_ != nullptr) {
-    ops.group_rms_norm(b.z, norm_, shape_.inner() / shape_.n_groups, norm_eps_, b.z);
-  }
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
+  // The gate comes before the norm.
+  if (norm_ != nullptr) {
+    const int group = shape_.inner() / shape_.n_groups;
+    ops.linear(ops.gated_group_rms_norm(b.out, norm_, group, norm_eps_, b.z), add_to_stream);
+    return;
+  }
+  ops.activate(kernels::Activation::kSilu, b.z, b.out);
   ops.linear(b.z, add_to_stream);
 }
 
