@@ -4,6 +4,7 @@
 
 #include "base/fresh_seed.h"
 #include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/norm_args.h"
 #include "kernels/cuda/rounded_test_data.h"
 #include "kernels/ref/vector_ops.h"
 
