@@ -14,20 +14,20 @@ inline constexpr int kLinearDecodeThreads = 256;
 inline constexpr int kLinearDecodeOutputs = kLinearDecodeThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
 
-/// linear_float: outputs and rows per block, and elements loaded at a time.
+/// linear_float: outputs and rows per block, and elements loaded at a time, more of few rows.
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
-inline constexpr int kFloatStage = 2048;
+CHIMERE_INLINE constexpr int float_stage(int rows) { return rows <= 2 ? 4096 : 2048; }
 /// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
 inline constexpr int kFloatWarmupElements = 256;
 /// Bytes between rows in shared memory: padded so that the two halves of a warp read two weight
 /// rows from different banks.
-inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
+CHIMERE_INLINE constexpr int float_stage_bytes(int rows) { return float_stage(rows) * 4 + 64; }
 
 /// Dynamic shared memory of linear_float for `rows` rows per block.
 CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
-  return (kFloatOutputs + rows) * kFloatStageBytes;
+  return (kFloatOutputs + rows) * float_stage_bytes(rows);
 }
 
 /// linear_float_rows: outputs per block, and elements loaded at a time; kFloatRows rows per block.

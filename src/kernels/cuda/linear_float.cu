@@ -96,6 +96,9 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   const int half = static_cast<int>(threadIdx.x) % kWarp / 16;
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int rows = min(kFloatRows, args.rows - first_row);
+  // The same in all blocks of the launch, whose shared memory is that of the fullest.
+  const int stage = float_stage(min(kFloatRows, args.rows));
+  const int stage_bytes = float_stage_bytes(min(kFloatRows, args.rows));
   float acc = 0;
   // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
   // each other's code from the caches. Its blocks warm the instruction cache before the previous
@@ -103,28 +106,27 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   for (int begin = 0; begin < args.n_in;) {
-    const int count = min(kFloatStage, args.n_in - begin);
+    const int count = min(stage, args.n_in - begin);
     if (!warm_icache) {
       if (begin > 0 || args.warm_icache != 0)
         __syncthreads();  // all threads have read the old contents
       for (int i = 0; i < kFloatOutputs; ++i) {
         const int o = min(first + i, job.n_out - 1);
-        fetch<kLinearDecodeThreads>(shared + i * kFloatStageBytes,
+        fetch<kLinearDecodeThreads>(shared + i * stage_bytes,
                                     job.w + o * job.row_bytes + begin * size, count * size);
       }
       if (begin == 0) wait_for_previous_kernel();
       for (int r = 0; r < rows; ++r) {
         const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
+        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * stage_bytes,
                                     reinterpret_cast<const uint8_t*>(x), 4 * count);
       }
       wait_for_copies();
     }
     __syncthreads();
     if (warp < rows) {
-      const uint8_t* w = shared + half * kFloatStageBytes;
-      const auto* x =
-          reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
+      const uint8_t* w = shared + half * stage_bytes;
+      const auto* x = reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * stage_bytes);
       const int now = warm_icache ? min(kFloatWarmupElements, count) : count;
       with_float_type(
           type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
@@ -133,7 +135,7 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
       warm_icache = false;
       acc = 0;
     } else {
-      begin += kFloatStage;
+      begin += stage;
     }
   }
   if (warp >= rows) return;

@@ -60,18 +60,19 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, arg
 
 namespace {
 
-/// Elements of a stage.
-inline constexpr int kFloatDepth = 16;
-
-/// Tiles of kTile outputs by kTile rows: f32 chains, kOwn x kOwn per thread.
-template <int kTile>
+/// Tiles of kTile outputs by kTile rows, kDepth elements at a time: f32 chains, kOwn x kOwn per
+/// thread.
+template <int kTile, int kDepth>
 struct FloatTiles {
   static constexpr int kOwn = kTile / 16;
-  static constexpr int kStride = kTile + 4;  ///< floats from one element's rows to the next one's
+  /// Floats from one element's rows to the next one's, which a thread loads kOwn at a time.
+  static constexpr int kStride = kTile + kOwn;
+  static constexpr int kRowsAtOnce = kFloatTileThreads / kDepth;
+  static constexpr int kLoads = kTile / kRowsAtOnce;
 
   struct alignas(16) Stage {
-    float w[kFloatDepth * kStride];
-    float x[kFloatDepth * kStride];
+    float w[kDepth * kStride];
+    float x[kDepth * kStride];
   };
 
   /// The thread's kOwn floats at `from`, aligned to their size.
@@ -98,34 +99,33 @@ struct FloatTiles {
     const int first_row = static_cast<int>(blockIdx.x) * kTile;
     const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kTile;
     wait_for_previous_kernel();
-    // A thread loads element thread % 16 of rows thread / 16 + 16 i; rows beyond the end repeat the
-    // last one.
-    const int element = thread % kFloatDepth;
-    const uint8_t* w[kOwn];
-    const float* x[kOwn];
+    // A thread loads element thread % kDepth of kLoads rows; rows beyond the end repeat the last.
+    const int element = thread % kDepth;
+    const uint8_t* w[kLoads];
+    const float* x[kLoads];
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
-      const int r = thread / kFloatDepth + 16 * i;
+    for (int i = 0; i < kLoads; ++i) {
+      const int r = thread / kDepth + kRowsAtOnce * i;
       w[i] = job.w + min(first_output + r, job.n_out - 1) * job.row_bytes;
       x[i] = args.x + row_at(args, min(first_row + r, args.rows - 1)) * args.x_stride;
     }
-    float next_w[kOwn];
-    float next_x[kOwn];
+    float next_w[kLoads];
+    float next_x[kLoads];
     auto fetch = [&](int k) CHIMERE_INLINED {
       const bool inside = k + element < args.n_in;
       with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i) {
+        for (int i = 0; i < kLoads; ++i) {
           next_w[i] = inside ? float_weight<kType>(w[i], k + element) : 0;
         }
       });
 #pragma unroll
-      for (int i = 0; i < kOwn; ++i) next_x[i] = inside ? x[i][k + element] : 0;
+      for (int i = 0; i < kLoads; ++i) next_x[i] = inside ? x[i][k + element] : 0;
     };
     auto put = [&](int stage) CHIMERE_INLINED {
 #pragma unroll
-      for (int i = 0; i < kOwn; ++i) {
-        const int at = element * kStride + thread / kFloatDepth + 16 * i;
+      for (int i = 0; i < kLoads; ++i) {
+        const int at = element * kStride + thread / kDepth + kRowsAtOnce * i;
         stages[stage].w[at] = next_w[i];
         stages[stage].x[at] = next_x[i];
       }
@@ -136,11 +136,11 @@ struct FloatTiles {
     fetch(0);
     put(0);
     __syncthreads();
-    for (int k = 0, stage = 0; k < args.n_in; k += kFloatDepth, stage ^= 1) {
-      const bool more = k + kFloatDepth < args.n_in;
-      if (more) fetch(k + kFloatDepth);
+    for (int k = 0, stage = 0; k < args.n_in; k += kDepth, stage ^= 1) {
+      const bool more = k + kDepth < args.n_in;
+      if (more) fetch(k + kDepth);
 #pragma unroll
-      for (int e = 0; e < kFloatDepth; ++e) {
+      for (int e = 0; e < kDepth; ++e) {
         float a[kOwn];
         float b[kOwn];
         load(&stages[stage].w[e * kStride + o0], a);
@@ -172,14 +172,16 @@ struct FloatTiles {
 
 /// Float weights.
 CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args) {
-  __shared__ FloatTiles<kFloatTile>::Stage stages[2];
-  FloatTiles<kFloatTile>::multiply(args, stages);
+  using Tiles = FloatTiles<kFloatTile, 16>;
+  __shared__ Tiles::Stage stages[2];
+  Tiles::multiply(args, stages);
 }
 
 /// The same for few rows, with more blocks.
 CHIMERE_KERNEL(linear_prefill_few_floats, kFloatTileThreads, LinearPrefillArgs, args) {
-  __shared__ FloatTiles<kFewFloatTile>::Stage stages[2];
-  FloatTiles<kFewFloatTile>::multiply(args, stages);
+  using Tiles = FloatTiles<kFewFloatTile, 64>;
+  __shared__ Tiles::Stage stages[2];
+  Tiles::multiply(args, stages);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -186,7 +186,28 @@ CHIMERE_KERNEL(moe_prefill_combine, kMoeCombineThreads, MoePrefillArgs, args) {
   const bool gates_shared = args.table.has_shared != 0 && args.shared_gate != nullptr;
   const float shared_weight = gates_shared ? sigmoid(args.shared_gate[row]) : 1;
   float* y = args.y + row * args.y_stride;
-  for (int o = static_cast<int>(threadIdx.x); o < args.n_embd; o += kMoeCombineThreads) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  if ((args.n_embd | args.y_stride) % 4 == 0 && reinterpret_cast<uintptr_t>(args.y) % 16 == 0) {
+    const auto add = [](float weight, const float4& v, float4& t) CHIMERE_INLINED {
+      t = make_float4(fmaf(weight, v.x, t.x), fmaf(weight, v.y, t.y), fmaf(weight, v.z, t.z),
+                      fmaf(weight, v.w, t.w));
+    };
+    for (int o = 4 * thread; o < args.n_embd; o += 4 * kMoeCombineThreads) {
+      const auto quad = [&](int rank) CHIMERE_INLINED {
+        return *reinterpret_cast<const float4*>(out + static_cast<int64_t>(rank) * args.n_embd + o);
+      };
+      float4 t = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+      for (int rank = 0; rank < args.n_used; ++rank) add(weights[rank], quad(rank), t);
+      if (args.table.has_shared != 0) add(shared_weight, quad(args.n_used), t);
+      const float4 old = *reinterpret_cast<const float4*>(y + o);
+      *reinterpret_cast<float4*>(y + o) =
+          make_float4(old.x + t.x * args.scale, old.y + t.y * args.scale, old.z + t.z * args.scale,
+                      old.w + t.w * args.scale);
+    }
+    return;
+  }
+  for (int o = thread; o < args.n_embd; o += kMoeCombineThreads) {
     float t = 0;
     for (int rank = 0; rank < args.n_used; ++rank) {
       t = fmaf(weights[rank], out[static_cast<int64_t>(rank) * args.n_embd + o], t);

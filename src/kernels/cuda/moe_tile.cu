@@ -19,6 +19,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 inline constexpr int kColumns = kRoundedTile;
+inline constexpr int kCacheLine = 128;
 static_assert(kMoeTileThreads / kWarp == kTileWarps && kColumns == kTileWarps);
 
 __device__ __forceinline__ int ranks_of(const MoeTileArgs& args) {
@@ -309,6 +310,13 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_tile_products, kMoeTileThreads, kMoeTileBlocks, Moe
     }
   };
 
+  // The addresses of all experts, into the nearest cache.
+  const auto* const addresses = reinterpret_cast<const uint8_t*>(args.table.experts);
+  const int address_bytes =
+      (args.table.n_experts + args.table.has_shared) * static_cast<int>(sizeof(ExpertPointers));
+  for (int i = kCacheLine * thread; !down && i < address_bytes; i += kCacheLine * kMoeTileThreads) {
+    prefetch_near(addresses + i);
+  }
   bool warm_icache = !down;
   bool begun = false;
   int item = 0;
@@ -386,25 +394,42 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_tile_products, kMoeTileThreads, kMoeTileBlocks, Moe
   }
 }
 
-/// Rule 7 of docs/numerics.md.
+/// Rule 7 of docs/numerics.md. The first kCombined ranks are read at once.
+inline constexpr int kCombined = 8;
 CHIMERE_KERNEL(moe_tile_combine, kMoeTileCombineThreads, MoeTileArgs, args) {
   let_next_kernel_start();
   const int o =
       static_cast<int>(blockIdx.x) * kMoeTileCombineThreads + static_cast<int>(threadIdx.x);
   const auto index = static_cast<int>(blockIdx.y);
   const int row = row_of_slot(args, index * ranks_of(args));
+  const int64_t first = static_cast<int64_t>(row) * args.n_used;
+  // The routing is complete: the products with down start after those for h have waited for it.
+  int expert[kCombined];
+  float weight[kCombined];
+#pragma unroll
+  for (int k = 0; k < kCombined; ++k) {
+    expert[k] = k < args.n_used ? args.ids[first + k] : -1;
+    weight[k] = k < args.n_used ? args.weights[first + k] : 0;
+  }
   wait_for_previous_kernel();
   if (o >= args.n_embd) return;
   const float* out = args.out + static_cast<int64_t>(index) * ranks_of(args) * args.n_embd + o;
-  const int64_t first = static_cast<int64_t>(row) * args.n_used;
+  float dots[kCombined];
+#pragma unroll
+  for (int k = 0; k < kCombined; ++k) {
+    dots[k] = expert[k] >= 0 ? out[static_cast<int64_t>(k) * args.n_embd] : 0;
+  }
   float t = 0;
-#pragma unroll 4
-  for (int k = 0; k < args.n_used; ++k) {
-    const int expert = args.ids[first + k];
-    if (expert < 0) break;
-    float v = out[static_cast<int64_t>(k) * args.n_embd];
-    if (args.biased != 0) v = biased(v, args.table.experts[expert].down_bias, o);
-    t = fmaf(args.weights[first + k], v, t);
+  const auto add = [&](int of, float by, float v) CHIMERE_INLINED {
+    if (args.biased != 0) v = biased(v, args.table.experts[of].down_bias, o);
+    t = fmaf(by, v, t);
+  };
+#pragma unroll
+  for (int k = 0; k < kCombined; ++k) {
+    if (expert[k] >= 0) add(expert[k], weight[k], dots[k]);
+  }
+  for (int k = kCombined; k < args.n_used && args.ids[first + k] >= 0; ++k) {
+    add(args.ids[first + k], args.weights[first + k], out[static_cast<int64_t>(k) * args.n_embd]);
   }
   if (args.table.has_shared != 0) {
     const float weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;

@@ -1,5 +1,7 @@
 #include "kernels/cuda/norm.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/norm_args.h"
 
 namespace chimere::kernels::cuda {
@@ -15,8 +17,9 @@ constexpr Kernel kGatedGroupRmsNorm = {"norm", "gated_group_rms_norm"};
 
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded) {
+  const int64_t threads = (x.cols + kNormElements * 32 - 1) / (kNormElements * 32) * 32;
   const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
-                         .block = {kNormThreads},
+                         .block = {static_cast<uint32_t>(std::min<int64_t>(threads, kNormThreads))},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
   stream.launch(kRmsNorm, launch,

@@ -39,8 +39,12 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
-#pragma unroll 1
-  for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
+#pragma unroll
+  for (int j = 0; j < kAtOnce; ++j) v[j] = i + 16 * j < n ? x[i + 16 * j] : 0;
+#pragma unroll
+  for (int j = 0; j < kAtOnce; ++j) {
+    if (i + 16 * j < n) s = fmaf(v[j], v[j], s);
+  }
   return tree_of_16(s);
 }
 
@@ -48,8 +52,8 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 4;              // elements of a thread in flight together
-  constexpr int kAtOnce = kOwn * kNormThreads;
+  constexpr int kOwn = kNormElements;  // of a thread, in flight together
+  const auto threads = static_cast<int>(blockDim.x);
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
@@ -58,7 +62,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   float weight[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * kNormThreads;
+    const int i = thread + j * threads;
     weight[j] = i < n ? args.weight[i] : 0;
   }
   bool warm_icache = args.warm_icache != 0;
@@ -69,16 +73,16 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     float* y = args.y + blockIdx.x * args.y_stride;
     const int written = warm_icache ? 0 : n;
 #pragma unroll 1
-    for (int begin = thread; begin < n; begin += kAtOnce) {
+    for (int begin = thread; begin < n; begin += kOwn * threads) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * threads;
         v[j] = i < n ? x[i] : 0;
       }
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * threads;
         if (i < n) row[i] = v[j];
       }
     }
@@ -90,11 +94,11 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     __syncthreads();
     const float scale = row[n];
 #pragma unroll 1
-    for (int begin = thread; begin < n; begin += kAtOnce) {
+    for (int begin = thread; begin < n; begin += kOwn * threads) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * threads;
         const float w = begin == thread ? weight[j] : i < n ? args.weight[i] : 0;
         v[j] = i < n ? row[i] * scale * w : 0;
         if (i < written) y[i] = v[j];
@@ -104,7 +108,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
       round_lanes(v, rounded);
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * threads;
         if (i < written) {
           put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
         }

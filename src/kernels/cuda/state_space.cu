@@ -80,11 +80,19 @@ __device__ __forceinline__ Window load_window(const CausalConvArgs& args, const 
   return window;
 }
 
-/// The inputs of channel c before the rows of a sequence, after folding, which stores them too.
+/// The state of channel c before the rows of a sequence. Earlier steps have written it, so it may
+/// be read before the previous kernel has ended: a step begins with a copy, which no kernel
+/// overtakes.
+__device__ __forceinline__ Window old_window(const CausalConvArgs& args, int sequence,
+                                             const UnfoldedRows& unfolded, int c) {
+  return load_window(args, state_before_rows(args.batch, args.state, sequence, unfolded) + c);
+}
+
+/// The inputs of channel c before the rows of a sequence: `window` after folding, which stores them
+/// too.
 __device__ __forceinline__ Window window_before_rows(const CausalConvArgs& args, int sequence,
-                                                     const UnfoldedRows& unfolded, int c) {
-  Window window =
-      load_window(args, state_before_rows(args.batch, args.state, sequence, unfolded) + c);
+                                                     const UnfoldedRows& unfolded, int c,
+                                                     Window window) {
   for (int i = 0; i < unfolded.count; ++i) {
     window.push(args.state.rows[unfolded.row_blocks[i] * args.state.row_stride + c]);
   }
@@ -141,15 +149,20 @@ __device__ __forceinline__ float* edge_of(const CausalConvArgs& args, int sequen
 /// Grid: [channels / kConvThreads; sequences].
 CHIMERE_KERNEL(causal_conv, kConvThreads, CausalConvArgs, args) {
   const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
-  float weight[kMaxConvTaps] = {};
-  if (c < args.channels) load_taps(args, c, weight);
-  wait_for_previous_kernel();
-  let_next_kernel_start();
   const auto sequence = static_cast<int>(blockIdx.y);
   const SequenceRange rows = rows_of(args.batch, sequence);
   const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
-  if (c >= args.channels || (rows.count == 0 && unfolded.count == 0)) return;
-  convolve(args, c, rows, weight, window_before_rows(args, sequence, unfolded, c));
+  const bool works = c < args.channels && (rows.count > 0 || unfolded.count > 0);
+  float weight[kMaxConvTaps] = {};
+  Window window = {};
+  if (works) {
+    load_taps(args, c, weight);
+    window = old_window(args, sequence, unfolded, c);
+  }
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  if (!works) return;
+  convolve(args, c, rows, weight, window_before_rows(args, sequence, unfolded, c, window));
 }
 
 /// Saves the inputs before each tile of rows, and folds. Grid: [channels / kConvThreads; tiles;
@@ -165,7 +178,8 @@ CHIMERE_KERNEL(causal_conv_edges, kConvThreads, CausalConvArgs, args) {
   if (tile == 0) {
     const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
     if (rows.count == 0 && unfolded.count == 0) return;
-    const Window window = window_before_rows(args, sequence, unfolded, c);
+    const Window window =
+        window_before_rows(args, sequence, unfolded, c, old_window(args, sequence, unfolded, c));
     if (rows.count == 0) return;
     window.store(edge_of(args, sequence, rows.begin, tile) + c, args.channels, args.taps);
     return;
@@ -215,8 +229,7 @@ __device__ __forceinline__ void each_quad(const float* from, int from_stride, fl
 /// Grid: [heads, parts of their columns; sequences]; a thread for each column. Dynamic shared
 /// memory: the state [state_dim, columns], then a row's B and C, each of scan_row_floats().
 ///
-/// All of the state is on its way at once. That may begin before the previous kernel has ended: the
-/// convolution, which lets this one start only after it has waited for all others.
+/// All of the state is on its way at once, and before the previous kernel has ended (old_window()).
 CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, shared);
   const int dim = args.head_dim;
