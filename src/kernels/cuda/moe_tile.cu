@@ -353,7 +353,9 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_tile_products, kMoeTileThreads, kMoeTileBlocks, Moe
       if (place.tile != tile_index) {
         tile_index = place.tile;
         tile = tile_at(args, items, place.tile);
-        staged = stage_columns(args, tile, q);
+        // All tiles of one row have the same x.
+        const bool known = args.tiles == nullptr && !down && item > items.begin;
+        if (!known) staged = stage_columns(args, tile, q);
       }
       w = weights_of(args, tile, place.part, unit);
       copies.wait(stage);

@@ -17,14 +17,18 @@ constexpr Kernel kGatedGroupRmsNorm = {"norm", "gated_group_rms_norm"};
 
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded) {
-  const int64_t threads = (x.cols + kNormElements * 32 - 1) / (kNormElements * 32) * 32;
+  // Few rows wait for memory, and a block for each holds its row at once. Of many rows, a
+  // multiprocessor has several.
+  const bool few = x.rows <= kFewNormRows;
+  const int64_t threads =
+      few ? (x.cols + kNormElements * 32 - 1) / (kNormElements * 32) * 32 : kManyNormThreads;
   const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
                          .block = {static_cast<uint32_t>(std::min<int64_t>(threads, kNormThreads))},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
   stream.launch(kRmsNorm, launch,
                 RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
-                            static_cast<int32_t>(x.cols), eps, x.rows <= kFewNormRows ? 1 : 0});
+                            static_cast<int32_t>(x.cols), eps, few ? 1 : 0});
 }
 
 void layer_norm(Stream& stream, ConstMatrixView x, const float* weight, const float* bias,

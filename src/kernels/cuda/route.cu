@@ -183,9 +183,11 @@ __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const fl
                                                  float* weights, bool warm_icache) {
   float logits[kOwn];
   float own[kOwn];
+  float bias[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int expert = lane + j * kWarp;
+    bias[j] = expert < args.n_experts && args.bias != nullptr ? args.bias[expert] : 0;
     logits[j] = expert < args.n_experts && !warm_icache ? x[expert] : 0;
     own[j] = logits[j];
   }
@@ -201,22 +203,21 @@ __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const fl
     if (expert >= args.n_experts) break;
     scores[expert] = own[j];
     if (args.selects_by_logits != 0) own[j] = logits[j];
-    if (args.bias != nullptr) own[j] = own[j] + args.bias[expert];
+    if (args.bias != nullptr) own[j] = own[j] + bias[j];
     choice[expert] = own[j];
   }
   __syncwarp();
-  uint32_t used = ~0U;
-  int size = args.n_experts;
-  if (args.n_groups > 0) {
-    used = used_groups(args, choice, lane);
-    size = args.n_experts / args.n_groups;
-  }
   uint32_t keys[kOwn];
 #pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-    const int expert = lane + j * kWarp;
-    const bool open = expert < args.n_experts && (used >> (expert / size) & 1U) != 0;
-    keys[j] = open ? rising(own[j]) : 0;
+  for (int j = 0; j < kOwn; ++j) keys[j] = lane + j * kWarp < args.n_experts ? rising(own[j]) : 0;
+  if (args.n_groups > 0) {
+    const uint32_t used = used_groups(args, choice, lane);
+    const int size = args.n_experts / args.n_groups;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int expert = lane + j * kWarp;
+      if (expert < args.n_experts && (used >> (expert / size) & 1U) == 0) keys[j] = 0;
+    }
   }
   int chosen = 0;  // in lane r: the expert of rank r
 #pragma unroll 1
