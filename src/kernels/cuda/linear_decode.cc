@@ -74,11 +74,13 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
   }
   const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
   args.warm_icache = blocks <= kFewFloatBlocks ? 1 : 0;
+  const int rows = std::min(args.rows, kFloatRows);
+  args.stage = float_stage(rows, args.n_in);
   operands.stream.launch(
       kLinearFloat,
       {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
        .block = {kLinearDecodeThreads},
-       .shared_bytes = static_cast<uint32_t>(float_shared_bytes(std::min(args.rows, kFloatRows))),
+       .shared_bytes = static_cast<uint32_t>(float_shared_bytes(rows, args.stage)),
        .overlaps_previous = true},
       args);
 }

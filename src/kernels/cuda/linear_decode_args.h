@@ -14,20 +14,25 @@ inline constexpr int kLinearDecodeThreads = 256;
 inline constexpr int kLinearDecodeOutputs = kLinearDecodeThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
 
-/// linear_float: outputs and rows per block, and elements loaded at a time, more of few rows.
+/// linear_float: outputs and rows per block, and elements loaded at a time: all of one or two rows
+/// up to twice the usual number.
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
-CHIMERE_INLINE constexpr int float_stage(int rows) { return rows <= 2 ? 4096 : 2048; }
+inline constexpr int kFloatStage = 2048;
+CHIMERE_INLINE constexpr int float_stage(int rows, int n_in) {
+  const bool longer = rows <= 2 && n_in > kFloatStage && n_in <= 2 * kFloatStage;
+  return longer ? (n_in + 255) / 256 * 256 : kFloatStage;
+}
 /// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
 inline constexpr int kFloatWarmupElements = 256;
 /// Bytes between rows in shared memory: padded so that the two halves of a warp read two weight
 /// rows from different banks.
-CHIMERE_INLINE constexpr int float_stage_bytes(int rows) { return float_stage(rows) * 4 + 64; }
+CHIMERE_INLINE constexpr int float_stage_bytes(int stage) { return stage * 4 + 64; }
 
 /// Dynamic shared memory of linear_float for `rows` rows per block.
-CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
-  return (kFloatOutputs + rows) * float_stage_bytes(rows);
+CHIMERE_INLINE constexpr int float_shared_bytes(int rows, int stage) {
+  return (kFloatOutputs + rows) * float_stage_bytes(stage);
 }
 
 /// linear_float_rows: outputs per block, and elements loaded at a time; kFloatRows rows per block.
@@ -77,6 +82,7 @@ struct LinearDecodeArgs {
   int32_t passes;       ///< a block computes kLinearDecodeOutputs * passes outputs of a job
   int32_t weights_at;   ///< linear_tile_N: offset of the weights in dynamic shared memory
   int32_t x_at;         ///< linear_tile_8: offset of the tile of x
+  int32_t stage;        ///< linear_float: elements loaded at a time
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

@@ -96,9 +96,8 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   const int half = static_cast<int>(threadIdx.x) % kWarp / 16;
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int rows = min(kFloatRows, args.rows - first_row);
-  // The same in all blocks of the launch, whose shared memory is that of the fullest.
-  const int stage = float_stage(min(kFloatRows, args.rows));
-  const int stage_bytes = float_stage_bytes(min(kFloatRows, args.rows));
+  const int stage = args.stage;
+  const int stage_bytes = float_stage_bytes(stage);
   float acc = 0;
   // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
   // each other's code from the caches. Its blocks warm the instruction cache before the previous

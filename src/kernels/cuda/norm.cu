@@ -39,11 +39,13 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
+  if (pieces * 16 * kAtOnce < n) {
 #pragma unroll
-  for (int j = 0; j < kAtOnce; ++j) v[j] = i + 16 * j < n ? x[i + 16 * j] : 0;
+    for (int j = 0; j < kAtOnce; ++j) v[j] = i + 16 * j < n ? x[i + 16 * j] : 0;
 #pragma unroll
-  for (int j = 0; j < kAtOnce; ++j) {
-    if (i + 16 * j < n) s = fmaf(v[j], v[j], s);
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (i + 16 * j < n) s = fmaf(v[j], v[j], s);
+    }
   }
   return tree_of_16(s);
 }
