@@ -14,14 +14,14 @@ inline constexpr int kLinearDecodeThreads = 256;
 inline constexpr int kLinearDecodeOutputs = kLinearDecodeThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
 
-/// linear_float: outputs and rows per block, and elements loaded at a time: all of one or two rows
-/// up to twice the usual number.
+/// linear_float: outputs and rows per block, and elements loaded at a time.
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
-CHIMERE_INLINE constexpr int float_stage(int rows, int n_in) {
-  const bool longer = rows <= 2 && n_in > kFloatStage && n_in <= 2 * kFloatStage;
-  return longer ? (n_in + 255) / 256 * 256 : kFloatStage;
+inline constexpr int kLongFloatStage = 4096;
+/// linear_float_long: one or two rows that fill a stage of kFloatStage.
+CHIMERE_INLINE constexpr bool takes_long_stage(int rows, int n_in) {
+  return rows <= 2 && n_in > kFloatStage;
 }
 /// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
@@ -82,7 +82,6 @@ struct LinearDecodeArgs {
   int32_t passes;       ///< a block computes kLinearDecodeOutputs * passes outputs of a job
   int32_t weights_at;   ///< linear_tile_N: offset of the weights in dynamic shared memory
   int32_t x_at;         ///< linear_tile_8: offset of the tile of x
-  int32_t stage;        ///< linear_float: elements loaded at a time
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

@@ -1,13 +1,12 @@
 #include "kernels/cuda/norm.h"
 
-#include <algorithm>
-
 #include "kernels/cuda/norm_args.h"
 
 namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kRmsNorm = {"norm", "rms_norm"};
+constexpr Kernel kRmsNormWide = {"norm", "rms_norm_wide"};
 constexpr Kernel kLayerNorm = {"norm", "layer_norm"};
 constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
 constexpr Kernel kGroupRmsNorm = {"norm", "group_rms_norm"};
@@ -20,13 +19,12 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
   // Few rows wait for memory, and a block for each holds its row at once. Of many rows, a
   // multiprocessor has several.
   const bool few = x.rows <= kFewNormRows;
-  const int64_t threads =
-      few ? (x.cols + kNormElements * 32 - 1) / (kNormElements * 32) * 32 : kManyNormThreads;
+  const bool wide = few && x.cols > kNormElements * kNormThreads;
   const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
-                         .block = {static_cast<uint32_t>(std::min<int64_t>(threads, kNormThreads))},
+                         .block = {static_cast<uint32_t>(wide ? kWideNormThreads : kNormThreads)},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
-  stream.launch(kRmsNorm, launch,
+  stream.launch(wide ? kRmsNormWide : kRmsNorm, launch,
                 RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
                             static_cast<int32_t>(x.cols), eps, few ? 1 : 0});
 }

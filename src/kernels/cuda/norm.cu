@@ -16,7 +16,9 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp, which get the
-/// result. All lanes of the warp take part.
+/// result. All lanes of the warp take part. kWhole: the remainder of whole pieces is loaded at once
+/// too, which takes more instructions.
+template <bool kWhole = false>
 __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
   constexpr int kAtOnce = 16;  // loads in flight while as many products are added
   float s = 0;
@@ -39,23 +41,29 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
-  if (pieces * 16 * kAtOnce < n) {
+  if constexpr (kWhole) {
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = i + 16 * j < n ? x[i + 16 * j] : 0;
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       if (i + 16 * j < n) s = fmaf(v[j], v[j], s);
     }
+  } else {
+#pragma unroll 1
+    for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
   }
   return tree_of_16(s);
 }
 
 }  // namespace
 
-CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
+namespace {
+
+/// `row`: shared memory of n floats, then the scale.
+template <int kThreads>
+__device__ __forceinline__ void normalise(const RmsNormArgs& args, float* row) {
   constexpr int kOwn = kNormElements;  // of a thread, in flight together
-  const auto threads = static_cast<int>(blockDim.x);
+  constexpr int kAtOnce = kOwn * kThreads;
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
@@ -64,7 +72,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   float weight[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * threads;
+    const int i = thread + j * kThreads;
     weight[j] = i < n ? args.weight[i] : 0;
   }
   bool warm_icache = args.warm_icache != 0;
@@ -75,32 +83,32 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     float* y = args.y + blockIdx.x * args.y_stride;
     const int written = warm_icache ? 0 : n;
 #pragma unroll 1
-    for (int begin = thread; begin < n; begin += kOwn * threads) {
+    for (int begin = thread; begin < n; begin += kAtOnce) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * threads;
+        const int i = begin + j * kThreads;
         v[j] = i < n ? x[i] : 0;
       }
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * threads;
+        const int i = begin + j * kThreads;
         if (i < n) row[i] = v[j];
       }
     }
     __syncthreads();
     if (thread < kWarp) {
-      const float s = squares_of_row(row, n, thread);
+      const float s = squares_of_row<(kThreads > kNormThreads)>(row, n, thread);
       if (thread == 0) row[n] = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
     }
     __syncthreads();
     const float scale = row[n];
 #pragma unroll 1
-    for (int begin = thread; begin < n; begin += kOwn * threads) {
+    for (int begin = thread; begin < n; begin += kAtOnce) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * threads;
+        const int i = begin + j * kThreads;
         const float w = begin == thread ? weight[j] : i < n ? args.weight[i] : 0;
         v[j] = i < n ? row[i] * scale * w : 0;
         if (i < written) y[i] = v[j];
@@ -110,7 +118,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
       round_lanes(v, rounded);
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * threads;
+        const int i = begin + j * kThreads;
         if (i < written) {
           put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
         }
@@ -120,6 +128,19 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     warm_icache = false;
     __syncthreads();
   }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, row);
+  normalise<kNormThreads>(args, row);
+}
+
+/// For few long rows.
+CHIMERE_KERNEL(rms_norm_wide, kWideNormThreads, RmsNormArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, row);
+  normalise<kWideNormThreads>(args, row);
 }
 
 CHIMERE_KERNEL(layer_norm, kLayerNormThreads, LayerNormArgs, args) {

@@ -8,10 +8,10 @@
 
 namespace chimere::kernels::cuda {
 
-/// Most threads of rms_norm; a row of up to four elements for each is loaded at once.
-inline constexpr int kNormThreads = 1024;
+/// Threads of rms_norm, and of rms_norm_wide. A block loads kNormElements for each at once.
+inline constexpr int kNormThreads = 512;
+inline constexpr int kWideNormThreads = 1024;
 inline constexpr int kNormElements = 4;
-inline constexpr int kManyNormThreads = 512;
 /// rms_norm warms the instruction cache for at most this many rows: fewer than a GPU has
 /// multiprocessors.
 inline constexpr int kFewNormRows = 64;

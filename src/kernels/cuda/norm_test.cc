@@ -18,8 +18,10 @@ using test::RoundedMemory;
 
 TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  for (const int64_t n : {16, 48, 100, 2048, 2600}) {
-    const Matrix x(rng, 3, n, 2);
+  const std::pair<int64_t, int64_t> shapes[] = {{3, 16},   {3, 48},    {3, 100}, {3, 2048},
+                                                {3, 2600}, {65, 2600}, {3, 5000}};
+  for (const auto& [rows, n] : shapes) {
+    const Matrix x(rng, rows, n, 2);
     const std::vector<float> weight = kernels::test::normal_floats(rng, n);
     Matrix expected = x;
     ref::rms_norm(x.view(), weight.data(), 1e-6F, expected.view());
@@ -27,7 +29,8 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
       const OnDevice<float> w(*device, weight);
       const DeviceMatrix y(*device, x);
       rms_norm(device->stream(), y.view(), w.data(), 1e-6F, y.view(), {});
-      EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", n " << n;
+      EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data))
+          << name << ", rows " << rows << ", n " << n;
     }
   }
 }
