@@ -11,8 +11,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// The packed matrices of an expert, in device memory. Without a gate, `gate` is `up`: the kernels
-/// compute the product twice, the second time from the L2 cache.
+/// The packed matrices of an expert, in device memory. Without a gate, `gate` is `up`, and
+/// moe_decode_gate_up computes the product twice, the second time from the L2 cache.
 struct ExpertPointers {
   const uint8_t* gate;
   const uint8_t* up;
