@@ -1,5 +1,6 @@
 #include "model/layers/mamba2_mixer.h"
 
+#include <algorithm>
 #include <string>
 
 namespace chimere::model {
@@ -103,7 +104,7 @@ Mamba2Mixer::Buffers Mamba2Mixer::buffers(BufferLayout& at, int64_t rows) const 
 GpuScratch Mamba2Mixer::gpu_scratch() const {
   // What a chunk computes before its state is known: products of rows, decays (f64) and steps.
   const int64_t bytes = int64_t{shape_.n_groups} * kernels::kMaxChunkRows * 4 + shape_.n_heads * 12;
-  return {.widest = shape_.inner(), .bytes = bytes};
+  return {.widest = shape_.inner(), .bytes = std::max(bytes, conv_scratch_bytes(conv_shape_))};
 }
 
 void Mamba2Mixer::forward(const SubLayerRows& rows) const {
