@@ -55,10 +55,6 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
   return tree_of_16(s);
 }
 
-}  // namespace
-
-namespace {
-
 /// `row`: shared memory of n floats, then the scale.
 template <int kThreads>
 __device__ __forceinline__ void normalise(const RmsNormArgs& args, float* row) {
