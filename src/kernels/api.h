@@ -476,6 +476,10 @@ class Ops {
   /// group; weight [n]; y may be x.
   virtual void group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
                               MatrixView y);
+  /// z = group_rms_norm(silu(z) * x). x, z [rows, n], all rows of the step. Returns z as an
+  /// operand.
+  virtual Operand gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                                       MatrixView z);
 
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights

@@ -121,6 +121,13 @@ void Ops::group_rms_norm(ConstMatrixView x, const float* weight, int group, floa
   }
 }
 
+Operand Ops::gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                                  MatrixView z) {
+  activate(Activation::kSilu, z, x);
+  group_rms_norm(z, weight, group, eps, z);
+  return prepare(z, StepRows::kAll);
+}
+
 void Ops::causal_conv(const BatchView& batch, const ConvShape& shape, const float* weight,
                       const float* bias, RecurrentView state, MatrixView x) {
   ref::causal_conv(batch, shape, weight, bias, state, x);

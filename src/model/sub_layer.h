@@ -29,6 +29,12 @@ struct GpuScratch {
   int64_t bytes = 0;   ///< of ops that need more than that row in rounded form
 };
 
+/// Bytes for each row of a convolution on a GPU, whose tiles of 64 rows, full or not, save the
+/// inputs before them.
+inline int64_t conv_scratch_bytes(const kernels::ConvShape& shape) {
+  return shape.state_floats() * 4 * 2 / 64;
+}
+
 /// The rows of a step, as a sub-layer sees them.
 struct SubLayerRows {
   kernels::Ops& ops;

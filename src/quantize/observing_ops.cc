@@ -98,6 +98,10 @@ class ObservingOps final : public Ops {
                       MatrixView y) override {
     inner_->group_rms_norm(x, weight, group, eps, y);
   }
+  Operand gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                               MatrixView z) override {
+    return inner_->gated_group_rms_norm(x, weight, group, eps, z);
+  }
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override {
     inner_->gdn_conv(batch, shape, weight, eps, state, qkv);

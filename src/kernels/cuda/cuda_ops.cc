@@ -22,6 +22,7 @@
 #include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/moe_decode.h"
 #include "kernels/cuda/moe_prefill.h"
+#include "kernels/cuda/moe_tile.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/page_tables.h"
@@ -130,9 +131,13 @@ class CudaOps final : public Ops {
                       MatrixView y) override {
     cuda::group_rms_norm(stream_, x, weight, group, eps, y);
   }
+  Operand gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                               MatrixView z) override;
   void causal_conv(const BatchView& /*batch*/, const ConvShape& shape, const float* weight,
                    const float* bias, RecurrentView state, MatrixView x) override {
-    cuda::causal_conv(stream_, arrays().batch(), shape, weight, bias, state, x);
+    const DeviceBatch& batch = arrays().batch();
+    if (!ok(scratch_.resize(conv_scratch_bytes(shape, batch.extent)))) return;
+    cuda::causal_conv(stream_, batch, shape, weight, bias, state, x, scratch_.data());
   }
   void ssd_scan(const BatchView& /*batch*/, const SsdShape& shape, const SsdWeights& weights,
                 ConstMatrixView xbc, ConstMatrixView dt, RecurrentView state,
@@ -438,11 +443,24 @@ void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, 
 Operand CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                           StepRows rows) {
   const Operand result = prepare(y, rows);
-  // Rounded rows must belong to a whole matrix.
-  const bool rounds = y.cols % kActivationBlock == 0 && y.cols == y.stride;
+  // Rounded rows must belong to a whole matrix. Products of prefill rows read halves.
+  const bool rounds =
+      y.cols % kActivationBlock == 0 && y.cols == y.stride && classes_of(rows).decode.count > 0;
   const RoundedRows rounded = rounds ? rounded_for(y.rows, y.cols) : RoundedRows{};
   if (!ok({})) return result;
   cuda::rms_norm(stream_, x, weight, eps, y, rounded);
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
+}
+
+Operand CudaOps::gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
+                                      MatrixView z) {
+  if (!takes_gated_group(group)) return Ops::gated_group_rms_norm(x, weight, group, eps, z);
+  const Operand result = prepare(z, StepRows::kAll);
+  const bool rounds = z.cols == z.stride && arrays().all_rows().decode.count > 0;
+  const RoundedRows rounded = rounds ? rounded_for(z.rows, z.cols) : RoundedRows{};
+  if (!ok({})) return result;
+  cuda::gated_group_rms_norm(stream_, x, weight, group, eps, z, rounded);
   if (rounds) pass_.in_rounded = result.id;
   return result;
 }
@@ -530,7 +548,8 @@ Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
     return result;
   }
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return result;
-  const bool rounds = shape.head_dim % kActivationBlock == 0;
+  const bool rounds =
+      shape.head_dim % kActivationBlock == 0 && arrays().all_rows().decode.count > 0;
   const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
   if (!ok({})) return result;
   cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
@@ -630,12 +649,19 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
     host_experts_.ffn(*placed.host_layer, call);
     return;
   }
+  const auto tiles = prefers_moe_tiles(table, decode.count, routing.n_used)
+                         ? plan_moe_tiles(table, x.x.cols, device_.facts().shared_bytes)
+                         : std::nullopt;
   const int64_t bytes =
-      std::max(moe_decode_scratch_bytes(table, decode.count, routing.n_used),
+      std::max(tiles ? moe_tile_scratch_bytes(table, decode.count, routing.n_used, x.x.cols)
+                     : moe_decode_scratch_bytes(table, decode.count, routing.n_used),
                moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
-  if (decode.count > 0) {
+  if (decode.count > 0 && tiles) {
+    moe_tile(stream_, device_.facts().multiprocessors, *tiles, table, q, decode, routing,
+             shared_gate, options, scratch, y);
+  } else if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
                shared_gate, options, codebook_, scratch, y);
   }

@@ -89,6 +89,49 @@ __device__ __forceinline__ uint2 nibbles_of_part(const Row& row, int block, int 
   return {(words.x >> shift) & 0x0F0F0F0FU, (words.y >> shift) & 0x0F0F0F0FU};
 }
 
+/// Q4_0, Q4_1, Q5_0 and Q5_1.
+template <DType kType>
+struct PlainFragmentCodec {
+  static constexpr int kHalves = 1;
+  static constexpr bool kFifthBit = kType == DType::kQ5_0 || kType == DType::kQ5_1;
+  static constexpr bool kPair = kType == DType::kQ4_1 || kType == DType::kQ5_1;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* /*codebook*/,
+                                              WeightFragment<1>& out) {
+    constexpr int kScalePlane = kFifthBit ? 2 : 1;
+    const uint2 nibbles = nibbles_of_part(row, block, part);
+    out.q[0] = nibbles.x;
+    out.q[1] = nibbles.y;
+    if constexpr (kFifthBit) {
+      const uint32_t fifth = load_unit<uint32_t, kType, 1>(row, block) >> (2 * part);
+      out.q[0] |= (fifth << 4U) & 0x10101010U;
+      out.q[1] |= (fifth << 3U) & 0x10101010U;
+    }
+    if constexpr (excess_of(kType) != 0) {
+      out.q[0] = less<excess_of(kType)>(out.q[0]);
+      out.q[1] = less<excess_of(kType)>(out.q[1]);
+    }
+    out.minimum[0] = 0;
+    if constexpr (kPair) {
+      const uint32_t pair = load_unit<uint32_t, kType, kScalePlane>(row, block);
+      out.scale[0] = f16_bits_to_f32(pair & 0xFFFFU);
+      out.minimum[0] = -f16_bits_to_f32(pair >> 16U);
+    } else {
+      out.scale[0] = f16_bits_to_f32(load_unit<uint16_t, kType, kScalePlane>(row, block));
+    }
+  }
+};
+template <>
+struct FragmentCodec<DType::kQ4_0> : PlainFragmentCodec<DType::kQ4_0> {};
+template <>
+struct FragmentCodec<DType::kQ4_1> : PlainFragmentCodec<DType::kQ4_1> {};
+template <>
+struct FragmentCodec<DType::kQ5_0> : PlainFragmentCodec<DType::kQ5_0> {};
+template <>
+struct FragmentCodec<DType::kQ5_1> : PlainFragmentCodec<DType::kQ5_1> {};
+
 /// Q4_K and Q5_K.
 template <DType kType>
 struct SuperFragmentCodec {

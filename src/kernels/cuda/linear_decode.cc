@@ -13,6 +13,7 @@ namespace {
 
 constexpr Kernel kRoundRows = {"rounding", "round_rows"};
 constexpr Kernel kLinearFloat = {"linear_float", "linear_float"};
+constexpr Kernel kLinearFloatLong = {"linear_float", "linear_float_long"};
 constexpr Kernel kLinearFloatRows = {"linear_float", "linear_float_rows"};
 constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
 constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
@@ -74,13 +75,15 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
   }
   const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
   args.warm_icache = blocks <= kFewFloatBlocks ? 1 : 0;
-  operands.stream.launch(
-      kLinearFloat,
-      {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
-       .block = {kLinearDecodeThreads},
-       .shared_bytes = static_cast<uint32_t>(float_shared_bytes(std::min(args.rows, kFloatRows))),
-       .overlaps_previous = true},
-      args);
+  const int rows = std::min(args.rows, kFloatRows);
+  const bool is_long = takes_long_stage(rows, args.n_in);
+  operands.stream.launch(is_long ? kLinearFloatLong : kLinearFloat,
+                         {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
+                          .block = {kLinearDecodeThreads},
+                          .shared_bytes = static_cast<uint32_t>(
+                              float_shared_bytes(rows, is_long ? kLongFloatStage : kFloatStage)),
+                          .overlaps_previous = true},
+                         args);
 }
 
 /// A kernel of linear_tile.cu.

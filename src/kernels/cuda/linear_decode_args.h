@@ -18,16 +18,21 @@ inline constexpr int kMaxLinearJobs = 8;
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
+inline constexpr int kLongFloatStage = 4096;
+/// linear_float_long: one or two rows that fill a stage of kFloatStage.
+CHIMERE_INLINE constexpr bool takes_long_stage(int rows, int n_in) {
+  return rows <= 2 && n_in > kFloatStage;
+}
 /// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
 inline constexpr int kFloatWarmupElements = 256;
 /// Bytes between rows in shared memory: padded so that the two halves of a warp read two weight
 /// rows from different banks.
-inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
+CHIMERE_INLINE constexpr int float_stage_bytes(int stage) { return stage * 4 + 64; }
 
 /// Dynamic shared memory of linear_float for `rows` rows per block.
-CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
-  return (kFloatOutputs + rows) * kFloatStageBytes;
+CHIMERE_INLINE constexpr int float_shared_bytes(int rows, int stage) {
+  return (kFloatOutputs + rows) * float_stage_bytes(stage);
 }
 
 /// linear_float_rows: outputs per block, and elements loaded at a time; kFloatRows rows per block.

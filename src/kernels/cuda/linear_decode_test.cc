@@ -126,6 +126,10 @@ TEST(CudaLinear, FloatRowsOfAnyLength) {
     expect_bits_of_ref(LinearProblem(random, random.between(1, 11), n,
                                      {DType::kF32, DType::kF16, DType::kBF16}, 11));
   }
+  for (const int64_t n : {2688, 4096, 4100}) {
+    expect_bits_of_ref(LinearProblem(random, random.between(1, 2), n,
+                                     {DType::kF32, DType::kF16, DType::kBF16}, 11));
+  }
   for (const int64_t n : {1, 15, 64, 512, 513, 1030}) {
     expect_bits_of_ref(LinearProblem(random, random.between(9, 20), n,
                                      {DType::kF32, DType::kF16, DType::kBF16}, 11));

@@ -83,10 +83,10 @@ __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, 
   return acc;
 }
 
-}  // namespace
-
-CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // weights, then rows of x
+/// `shared`: weights, then rows of x.
+template <int kStage>
+__device__ __forceinline__ void linear_of_floats(const LinearDecodeArgs& args, uint8_t* shared) {
+  constexpr int kStageBytes = float_stage_bytes(kStage);
   let_next_kernel_start();
   const LinearDecodeJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
@@ -103,28 +103,27 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   for (int begin = 0; begin < args.n_in;) {
-    const int count = min(kFloatStage, args.n_in - begin);
+    const int count = min(kStage, args.n_in - begin);
     if (!warm_icache) {
       if (begin > 0 || args.warm_icache != 0)
         __syncthreads();  // all threads have read the old contents
       for (int i = 0; i < kFloatOutputs; ++i) {
         const int o = min(first + i, job.n_out - 1);
-        fetch<kLinearDecodeThreads>(shared + i * kFloatStageBytes,
+        fetch<kLinearDecodeThreads>(shared + i * kStageBytes,
                                     job.w + o * job.row_bytes + begin * size, count * size);
       }
       if (begin == 0) wait_for_previous_kernel();
       for (int r = 0; r < rows; ++r) {
         const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
+        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * kStageBytes,
                                     reinterpret_cast<const uint8_t*>(x), 4 * count);
       }
       wait_for_copies();
     }
     __syncthreads();
     if (warp < rows) {
-      const uint8_t* w = shared + half * kFloatStageBytes;
-      const auto* x =
-          reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
+      const uint8_t* w = shared + half * kStageBytes;
+      const auto* x = reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kStageBytes);
       const int now = warm_icache ? min(kFloatWarmupElements, count) : count;
       with_float_type(
           type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
@@ -133,7 +132,7 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
       warm_icache = false;
       acc = 0;
     } else {
-      begin += kFloatStage;
+      begin += kStage;
     }
   }
   if (warp >= rows) return;
@@ -142,6 +141,18 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   if (static_cast<int>(threadIdx.x) % 16 == 0 && o < job.n_out) {
     put(job, row_at(args, first_row + warp), o, v);
   }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  linear_of_floats<kFloatStage>(args, shared);
+}
+
+CHIMERE_KERNEL(linear_float_long, kLinearDecodeThreads, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  linear_of_floats<kLongFloatStage>(args, shared);
 }
 
 namespace {

@@ -13,12 +13,15 @@ namespace {
 
 constexpr Kernel kLinearPrefill = {"linear_prefill", "linear_prefill"};
 constexpr Kernel kLinearPrefillFloats = {"linear_prefill", "linear_prefill_floats"};
+constexpr Kernel kLinearPrefillFewFloats = {"linear_prefill", "linear_prefill_few_floats"};
 
 uint32_t tiles_of(int64_t n, int tile) { return static_cast<uint32_t>((n + tile - 1) / tile); }
 
 /// Launches jobs of one kind: with float weights, or with quantised ones.
 void launch(Stream& stream, bool floats, LinearPrefillArgs args, std::span<const LinearJob> jobs) {
   args.n_jobs = static_cast<int32_t>(jobs.size());
+  const bool few = args.rows <= kFewFloatRows;
+  const int float_tile = few ? kFewFloatTile : kFloatTile;
   uint32_t tiles = 0;
   int codebook_words = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
@@ -32,12 +35,12 @@ void launch(Stream& stream, bool floats, LinearPrefillArgs args, std::span<const
                     job.accumulate ? 1 : 0,
                     job.scale,
                     static_cast<int32_t>(tiles)};
-    tiles += tiles_of(job.w.n_out, floats ? kFloatTile : kTileOutputs);
+    tiles += tiles_of(job.w.n_out, floats ? float_tile : kTileOutputs);
     codebook_words = std::max(codebook_words, codebook_place(job.w.type).words);
   }
   if (floats) {
-    stream.launch(kLinearPrefillFloats,
-                  {.grid = {tiles_of(args.rows, kFloatTile), tiles},
+    stream.launch(few ? kLinearPrefillFewFloats : kLinearPrefillFloats,
+                  {.grid = {tiles_of(args.rows, float_tile), tiles},
                    .block = {kFloatTileThreads},
                    .overlaps_previous = true},
                   args);

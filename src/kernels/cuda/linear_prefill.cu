@@ -60,94 +60,128 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, arg
 
 namespace {
 
-/// Elements of a stage, and floats between one element's rows and the next element's.
-inline constexpr int kFloatDepth = 16;
-inline constexpr int kFloatStride = kFloatTile + 4;
+/// Tiles of kTile outputs by kTile rows, kDepth elements at a time: f32 chains, kOwn x kOwn per
+/// thread.
+template <int kTile, int kDepth>
+struct FloatTiles {
+  static constexpr int kOwn = kTile / 16;
+  /// Floats from one element's rows to the next one's, which a thread loads kOwn at a time.
+  static constexpr int kStride = kTile + kOwn;
+  static constexpr int kRowsAtOnce = kFloatTileThreads / kDepth;
+  static constexpr int kLoads = kTile / kRowsAtOnce;
 
-struct alignas(16) FloatStage {
-  float w[kFloatDepth * kFloatStride];
-  float x[kFloatDepth * kFloatStride];
+  struct alignas(16) Stage {
+    float w[kDepth * kStride];
+    float x[kDepth * kStride];
+  };
+
+  /// The thread's kOwn floats at `from`, aligned to their size.
+  static __device__ __forceinline__ void load(const float* from, float (&to)[kOwn]) {
+    if constexpr (kOwn == 4) {
+      const float4 v = *reinterpret_cast<const float4*>(from);
+      to[0] = v.x;
+      to[1] = v.y;
+      to[2] = v.z;
+      to[3] = v.w;
+    } else {
+      const float2 v = *reinterpret_cast<const float2*>(from);
+      to[0] = v.x;
+      to[1] = v.y;
+    }
+  }
+
+  static __device__ __forceinline__ void multiply(const LinearPrefillArgs& args,
+                                                  Stage (&stages)[2]) {
+    const LinearPrefillJob& job = job_of_block(args);
+    const auto type = static_cast<DType>(job.type);
+    let_next_kernel_start();
+    const int thread = static_cast<int>(threadIdx.x);
+    const int first_row = static_cast<int>(blockIdx.x) * kTile;
+    const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kTile;
+    wait_for_previous_kernel();
+    // A thread loads element thread % kDepth of kLoads rows; rows beyond the end repeat the last.
+    const int element = thread % kDepth;
+    const uint8_t* w[kLoads];
+    const float* x[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int r = thread / kDepth + kRowsAtOnce * i;
+      w[i] = job.w + min(first_output + r, job.n_out - 1) * job.row_bytes;
+      x[i] = args.x + row_at(args, min(first_row + r, args.rows - 1)) * args.x_stride;
+    }
+    float next_w[kLoads];
+    float next_x[kLoads];
+    auto fetch = [&](int k) CHIMERE_INLINED {
+      const bool inside = k + element < args.n_in;
+      with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+#pragma unroll
+        for (int i = 0; i < kLoads; ++i) {
+          next_w[i] = inside ? float_weight<kType>(w[i], k + element) : 0;
+        }
+      });
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) next_x[i] = inside ? x[i][k + element] : 0;
+    };
+    auto put = [&](int stage) CHIMERE_INLINED {
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int at = element * kStride + thread / kDepth + kRowsAtOnce * i;
+        stages[stage].w[at] = next_w[i];
+        stages[stage].x[at] = next_x[i];
+      }
+    };
+    const int o0 = thread % 16 * kOwn;
+    const int r0 = thread / 16 * kOwn;
+    float acc[kOwn][kOwn] = {};
+    fetch(0);
+    put(0);
+    __syncthreads();
+    for (int k = 0, stage = 0; k < args.n_in; k += kDepth, stage ^= 1) {
+      const bool more = k + kDepth < args.n_in;
+      if (more) fetch(k + kDepth);
+#pragma unroll
+      for (int e = 0; e < kDepth; ++e) {
+        float a[kOwn];
+        float b[kOwn];
+        load(&stages[stage].w[e * kStride + o0], a);
+        load(&stages[stage].x[e * kStride + r0], b);
+#pragma unroll
+        for (int r = 0; r < kOwn; ++r) {
+#pragma unroll
+          for (int o = 0; o < kOwn; ++o) acc[r][o] = fmaf(a[o], b[r], acc[r][o]);
+        }
+      }
+      if (more) put(stage ^ 1);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r) {
+      if (first_row + r0 + r >= args.rows) continue;
+      float* y = job.y + row_at(args, first_row + r0 + r) * job.y_stride + first_output + o0;
+#pragma unroll
+      for (int o = 0; o < kOwn; ++o) {
+        if (first_output + o0 + o >= job.n_out) continue;
+        const float v = acc[r][o] * job.scale;
+        y[o] = job.accumulate != 0 ? y[o] + v : v;
+      }
+    }
+  }
 };
 
 }  // namespace
 
-/// Float weights: f32 chains, 4 x 4 per thread.
+/// Float weights.
 CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args) {
-  __shared__ FloatStage stages[2];
-  const LinearPrefillJob& job = job_of_block(args);
-  const auto type = static_cast<DType>(job.type);
-  let_next_kernel_start();
-  const int thread = static_cast<int>(threadIdx.x);
-  const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
-  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
-  wait_for_previous_kernel();
-  // A thread loads element thread % 16 of rows thread / 16 + 16 i; rows beyond the end repeat the
-  // last one.
-  const int element = thread % kFloatDepth;
-  const uint8_t* w[4];
-  const float* x[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int r = thread / kFloatDepth + 16 * i;
-    w[i] = job.w + min(first_output + r, job.n_out - 1) * job.row_bytes;
-    x[i] = args.x + row_at(args, min(first_row + r, args.rows - 1)) * args.x_stride;
-  }
-  float next_w[4];
-  float next_x[4];
-  auto fetch = [&](int k) CHIMERE_INLINED {
-    const bool inside = k + element < args.n_in;
-    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        next_w[i] = inside ? float_weight<kType>(w[i], k + element) : 0;
-      }
-    });
-#pragma unroll
-    for (int i = 0; i < 4; ++i) next_x[i] = inside ? x[i][k + element] : 0;
-  };
-  auto put = [&](int stage) CHIMERE_INLINED {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int at = element * kFloatStride + thread / kFloatDepth + 16 * i;
-      stages[stage].w[at] = next_w[i];
-      stages[stage].x[at] = next_x[i];
-    }
-  };
-  const int o0 = thread % 16 * 4;
-  const int r0 = thread / 16 * 4;
-  float acc[4][4] = {};
-  fetch(0);
-  put(0);
-  __syncthreads();
-  for (int k = 0, stage = 0; k < args.n_in; k += kFloatDepth, stage ^= 1) {
-    const bool more = k + kFloatDepth < args.n_in;
-    if (more) fetch(k + kFloatDepth);
-#pragma unroll
-    for (int e = 0; e < kFloatDepth; ++e) {
-      const float4 a = *reinterpret_cast<const float4*>(&stages[stage].w[e * kFloatStride + o0]);
-      const float4 b = *reinterpret_cast<const float4*>(&stages[stage].x[e * kFloatStride + r0]);
-      const float as[4] = {a.x, a.y, a.z, a.w};
-      const float bs[4] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-#pragma unroll
-        for (int o = 0; o < 4; ++o) acc[r][o] = fmaf(as[o], bs[r], acc[r][o]);
-      }
-    }
-    if (more) put(stage ^ 1);
-    __syncthreads();
-  }
-#pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    if (first_row + r0 + r >= args.rows) continue;
-    float* y = job.y + row_at(args, first_row + r0 + r) * job.y_stride + first_output + o0;
-#pragma unroll
-    for (int o = 0; o < 4; ++o) {
-      if (first_output + o0 + o >= job.n_out) continue;
-      const float v = acc[r][o] * job.scale;
-      y[o] = job.accumulate != 0 ? y[o] + v : v;
-    }
-  }
+  using Tiles = FloatTiles<kFloatTile, 16>;
+  __shared__ Tiles::Stage stages[2];
+  Tiles::multiply(args, stages);
+}
+
+/// The same for few rows, with more blocks.
+CHIMERE_KERNEL(linear_prefill_few_floats, kFloatTileThreads, LinearPrefillArgs, args) {
+  using Tiles = FloatTiles<kFewFloatTile, 64>;
+  __shared__ Tiles::Stage stages[2];
+  Tiles::multiply(args, stages);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -25,7 +25,8 @@ struct LinearPrefillJob {
 
 /// Grid: x tiles of rows, so that neighbouring blocks share weights; y tiles of all jobs' outputs.
 /// linear_prefill: dynamic shared memory of kTileSharedBytes, then the largest codebook.
-/// linear_prefill_floats: tiles of kFloatTile by kFloatTile.
+/// linear_prefill_floats: tiles of kFloatTile by kFloatTile; linear_prefill_few_floats: of
+/// kFewFloatTile by kFewFloatTile.
 struct LinearPrefillArgs {
   HalfRows halves;  ///< linear_prefill only
   const float* x;   ///< linear_prefill_floats only, [rows, n_in]
@@ -39,6 +40,9 @@ struct LinearPrefillArgs {
 };
 
 inline constexpr int kFloatTile = 64;
+/// linear_prefill_few_floats takes at most so many rows, in tiles of this size.
+inline constexpr int kFewFloatRows = 1024;
+inline constexpr int kFewFloatTile = 32;
 inline constexpr int kFloatTileThreads = 256;
 
 }  // namespace chimere::kernels::cuda

@@ -11,8 +11,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// The packed matrices of an expert, in device memory. Without a gate, `gate` is `up`: the kernels
-/// compute the product twice, the second time from the L2 cache.
+/// The packed matrices of an expert, in device memory. Without a gate, `gate` is `up`, and
+/// moe_decode_gate_up computes the product twice, the second time from the L2 cache.
 struct ExpertPointers {
   const uint8_t* gate;
   const uint8_t* up;
@@ -116,7 +116,8 @@ struct MoeDecodeArgs {
 inline constexpr int kMoeMapThreads = 1024;
 /// Most experts of a layer, leaving one thread for the shared expert.
 inline constexpr int kMoeMostExperts = kMoeMapThreads - 1;
-/// Elements of h per tile: as many rows of gate and of up form its kTileOutputs.
+/// Elements of h per tile of gated experts: as many rows of gate and of up form its kTileOutputs.
+/// Without a gate, a tile has kTileOutputs elements of h.
 inline constexpr int kMoePrefillHidden = 64;
 inline constexpr int kMoeCombineThreads = 256;
 

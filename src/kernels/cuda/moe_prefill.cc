@@ -119,7 +119,8 @@ void moe_prefill(Stream& stream, int multiprocessors, const ExpertTable& table, 
     return Dim{static_cast<uint32_t>((n + tile - 1) / tile), tiles};
   };
   launch(kMap, {1}, kMoeMapThreads, 0);
-  launch(kGateUp, tiles_of(args.h_width, kMoePrefillHidden), kTileThreads,
+  const bool gated = routed.gated != 0 || (args.table.has_shared != 0 && shared.gated != 0);
+  launch(kGateUp, tiles_of(args.h_width, gated ? kMoePrefillHidden : kTileOutputs), kTileThreads,
          kTileSharedBytes + 4 * gate_up_words);
   half_rows_of_two(stream, {args.h, slots, args.h_width, args.h_width},
                    int64_t{rows.count} * routing.n_used, routed.n_ff, shared.n_ff, parts.h_halves);

@@ -84,7 +84,9 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   const MoeTile tile = args.tiles[blockIdx.y];
   const bool is_shared = tile.expert == args.table.n_experts;
   const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
-  const int first_output = static_cast<int>(blockIdx.x) * kMoePrefillHidden;
+  const bool gated = shape.gated != 0;
+  const int first_output =
+      static_cast<int>(blockIdx.x) * (gated ? kMoePrefillHidden : kTileOutputs);
   if (first_output >= shape.n_ff) return;
   const auto gate_type = static_cast<DType>(shape.gate_type);
   const auto up_type = static_cast<DType>(shape.up_type);
@@ -96,11 +98,12 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
   __syncthreads();
 
-  // Of 16 weight rows, 8 are gate's and 8 up's, so that a thread gets both for an output.
+  // With a gate, 8 of 16 weight rows are gate's and 8 up's, so that a thread gets both for an
+  // output. Without, all are up's.
   const int row = thread / 2;
-  const bool is_up = row % 16 >= 8;
-  const int o = min(first_output + row / 16 * 8 + row % 8, shape.n_ff - 1);
-  const ExpertPointers& expert = args.table.experts[tile.expert];
+  const bool is_up = !gated || row % 16 >= 8;
+  const int o = min(first_output + (gated ? row / 16 * 8 + row % 8 : row), shape.n_ff - 1);
+  const ExpertPointers expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
   const TileWeights w = {
@@ -108,15 +111,24 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   TileSums acc;
   multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
 
+  // Of four sums, two are of each of two activation rows.
 #pragma unroll
-  for (int at = 0; at < 64; ++at) {
-    if (at % 4 >= 2) continue;  // up's, two after gate's
-    const int output = first_output + tile_output(at) / 16 * 8 + tile_output(at) % 8;
+  for (int pair = 0; pair < 32; ++pair) {
+    const int at = pair / 2 * 4 + pair % 2;
     const int x = tile_row(at);
-    if (x >= tile.count || output >= shape.n_ff) continue;
+    if (x >= tile.count) continue;
     const float unit = args.x.unit[ids[x]];
-    args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
-        hidden(args.activation, shape, expert, output, acc[at] * unit, acc[at + 2] * unit);
+    float* h = args.h + static_cast<int64_t>(tile.begin + x) * args.h_width;
+    const int own = tile_output(at);
+    const int output = first_output + (gated ? own / 16 * 8 + own % 8 : own);
+    const float first = acc[at] * unit;
+    const float second = acc[at + 2] * unit;  // 8 outputs behind; up's
+    if (output < shape.n_ff) {
+      h[output] = hidden(args.activation, shape, expert, output, first, second);
+    }
+    if (!gated && output + 8 < shape.n_ff) {
+      h[output + 8] = hidden(args.activation, shape, expert, output + 8, second, 1.0F);
+    }
   }
 }
 
@@ -145,13 +157,20 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_down, kTileThreads, 2, MoePrefillArgs, args
   TileSums acc;
   multiply_tile(stages, w, {args.h_halves, args.h_width, ids, tile.count}, acc);
 
+  const float* bias = args.table.experts[tile.expert].down_bias;
+  // Of four sums, two are of each of two activation rows.
 #pragma unroll
-  for (int at = 0; at < 64; ++at) {
-    const int o = first_output + tile_output(at);
-    if (tile_row(at) >= tile.count || o >= args.n_embd) continue;
+  for (int pair = 0; pair < 32; ++pair) {
+    const int at = pair / 2 * 4 + pair % 2;
+    if (tile_row(at) >= tile.count) continue;
     const int position = tile.begin + tile_row(at);
-    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] = biased(
-        acc[at] * args.h_halves.unit[position], args.table.experts[tile.expert].down_bias, o);
+    const float unit = args.h_halves.unit[position];
+    float* out = args.out + static_cast<int64_t>(args.slot_at[position]) * args.n_embd;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int o = first_output + tile_output(at + 2 * i);
+      if (o < args.n_embd) out[o] = biased(acc[at + 2 * i] * unit, bias, o);
+    }
   }
 }
 
@@ -167,7 +186,28 @@ CHIMERE_KERNEL(moe_prefill_combine, kMoeCombineThreads, MoePrefillArgs, args) {
   const bool gates_shared = args.table.has_shared != 0 && args.shared_gate != nullptr;
   const float shared_weight = gates_shared ? sigmoid(args.shared_gate[row]) : 1;
   float* y = args.y + row * args.y_stride;
-  for (int o = static_cast<int>(threadIdx.x); o < args.n_embd; o += kMoeCombineThreads) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  if ((args.n_embd | args.y_stride) % 4 == 0 && reinterpret_cast<uintptr_t>(args.y) % 16 == 0) {
+    const auto add = [](float weight, const float4& v, float4& t) CHIMERE_INLINED {
+      t = make_float4(fmaf(weight, v.x, t.x), fmaf(weight, v.y, t.y), fmaf(weight, v.z, t.z),
+                      fmaf(weight, v.w, t.w));
+    };
+    for (int o = 4 * thread; o < args.n_embd; o += 4 * kMoeCombineThreads) {
+      const auto quad = [&](int rank) CHIMERE_INLINED {
+        return *reinterpret_cast<const float4*>(out + static_cast<int64_t>(rank) * args.n_embd + o);
+      };
+      float4 t = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+      for (int rank = 0; rank < args.n_used; ++rank) add(weights[rank], quad(rank), t);
+      if (args.table.has_shared != 0) add(shared_weight, quad(args.n_used), t);
+      const float4 old = *reinterpret_cast<const float4*>(y + o);
+      *reinterpret_cast<float4*>(y + o) =
+          make_float4(old.x + t.x * args.scale, old.y + t.y * args.scale, old.z + t.z * args.scale,
+                      old.w + t.w * args.scale);
+    }
+    return;
+  }
+  for (int o = thread; o < args.n_embd; o += kMoeCombineThreads) {
     float t = 0;
     for (int rank = 0; rank < args.n_used; ++rank) {
       t = fmaf(weights[rank], out[static_cast<int64_t>(rank) * args.n_embd + o], t);

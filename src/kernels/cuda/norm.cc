@@ -6,21 +6,27 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kRmsNorm = {"norm", "rms_norm"};
+constexpr Kernel kRmsNormWide = {"norm", "rms_norm_wide"};
 constexpr Kernel kLayerNorm = {"norm", "layer_norm"};
 constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
 constexpr Kernel kGroupRmsNorm = {"norm", "group_rms_norm"};
+constexpr Kernel kGatedGroupRmsNorm = {"norm", "gated_group_rms_norm"};
 
 }  // namespace
 
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded) {
+  // Few rows wait for memory, and a block for each holds its row at once. Of many rows, a
+  // multiprocessor has several.
+  const bool few = x.rows <= kFewNormRows;
+  const bool wide = few && x.cols > kNormElements * kNormThreads;
   const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
-                         .block = {kNormThreads},
+                         .block = {static_cast<uint32_t>(wide ? kWideNormThreads : kNormThreads)},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
-  stream.launch(kRmsNorm, launch,
+  stream.launch(wide ? kRmsNormWide : kRmsNorm, launch,
                 RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
-                            static_cast<int32_t>(x.cols), eps, x.rows <= kFewNormRows ? 1 : 0});
+                            static_cast<int32_t>(x.cols), eps, few ? 1 : 0});
 }
 
 void layer_norm(Stream& stream, ConstMatrixView x, const float* weight, const float* bias,
@@ -59,6 +65,21 @@ void group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int 
   stream.launch(kGroupRmsNorm, launch,
                 GroupRmsNormArgs{x.data, x.stride, weight, y.data, y.stride,
                                  static_cast<int32_t>(x.rows), groups, group, eps});
+}
+
+bool takes_gated_group(int group) { return group % 32 == 0 && group <= kMaxGatedGroup; }
+
+void gated_group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group,
+                          float eps, MatrixView z, const RoundedRows& rounded) {
+  const auto groups = static_cast<int32_t>(x.cols / group);
+  constexpr int64_t kWarps = kGatedNormThreads / 32;
+  const int64_t units = x.rows * groups;
+  const Launch launch = {.grid = {static_cast<uint32_t>((units + kWarps - 1) / kWarps)},
+                         .block = {kGatedNormThreads},
+                         .overlaps_previous = true};
+  stream.launch(kGatedGroupRmsNorm, launch,
+                GatedGroupNormArgs{x.data, x.stride, weight, z.data, z.stride, rounded,
+                                   static_cast<int32_t>(x.rows), groups, group, eps});
 }
 
 }  // namespace chimere::kernels::cuda

@@ -3,6 +3,7 @@
 // launch of few blocks is limited by instruction fetches, because the kernels of a layer evict each
 // other's code from the caches: its blocks warm the instruction cache on their weights before the
 // previous kernel has ended.
+#include "kernels/activation.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -15,7 +16,9 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp, which get the
-/// result. All lanes of the warp take part.
+/// result. All lanes of the warp take part. kWhole: the remainder of whole pieces is loaded at once
+/// too, which takes more instructions.
+template <bool kWhole = false>
 __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
   constexpr int kAtOnce = 16;  // loads in flight while as many products are added
   float s = 0;
@@ -38,17 +41,25 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
+  if constexpr (kWhole) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) v[j] = i + 16 * j < n ? x[i + 16 * j] : 0;
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (i + 16 * j < n) s = fmaf(v[j], v[j], s);
+    }
+  } else {
 #pragma unroll 1
-  for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
+    for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
+  }
   return tree_of_16(s);
 }
 
-}  // namespace
-
-CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 4;              // elements of a thread in flight together
-  constexpr int kAtOnce = kOwn * kNormThreads;
+/// `row`: shared memory of n floats, then the scale.
+template <int kThreads>
+__device__ __forceinline__ void normalise(const RmsNormArgs& args, float* row) {
+  constexpr int kOwn = kNormElements;  // of a thread, in flight together
+  constexpr int kAtOnce = kOwn * kThreads;
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
@@ -57,7 +68,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   float weight[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * kNormThreads;
+    const int i = thread + j * kThreads;
     weight[j] = i < n ? args.weight[i] : 0;
   }
   bool warm_icache = args.warm_icache != 0;
@@ -72,18 +83,18 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * kThreads;
         v[j] = i < n ? x[i] : 0;
       }
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * kThreads;
         if (i < n) row[i] = v[j];
       }
     }
     __syncthreads();
     if (thread < kWarp) {
-      const float s = squares_of_row(row, n, thread);
+      const float s = squares_of_row<(kThreads > kNormThreads)>(row, n, thread);
       if (thread == 0) row[n] = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
     }
     __syncthreads();
@@ -93,7 +104,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
       float v[kOwn];
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * kThreads;
         const float w = begin == thread ? weight[j] : i < n ? args.weight[i] : 0;
         v[j] = i < n ? row[i] * scale * w : 0;
         if (i < written) y[i] = v[j];
@@ -103,7 +114,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
       round_lanes(v, rounded);
 #pragma unroll
       for (int j = 0; j < kOwn; ++j) {
-        const int i = begin + j * kNormThreads;
+        const int i = begin + j * kThreads;
         if (i < written) {
           put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
         }
@@ -113,6 +124,19 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     warm_icache = false;
     __syncthreads();
   }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, row);
+  normalise<kNormThreads>(args, row);
+}
+
+/// For few long rows.
+CHIMERE_KERNEL(rms_norm_wide, kWideNormThreads, RmsNormArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, row);
+  normalise<kWideNormThreads>(args, row);
 }
 
 CHIMERE_KERNEL(layer_norm, kLayerNormThreads, LayerNormArgs, args) {
@@ -193,6 +217,67 @@ CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
     if (args.rounded.q != nullptr) {
       round_block_of_row(v, lane, row, head * (n / kWarp) + j, args.heads * (n / kWarp),
                          args.rounded);
+    }
+  }
+}
+
+CHIMERE_KERNEL(gated_group_rms_norm, kGatedNormThreads, GatedGroupNormArgs, args) {
+  constexpr int kOwn = kMaxGatedGroup / kWarp;  // elements of a lane in registers
+  const int warps = kGatedNormThreads / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int unit = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / kWarp;
+  let_next_kernel_start();
+  if (unit >= args.rows * args.groups) return;
+  const int row = unit / args.groups;
+  const int group = unit % args.groups;
+  const int n = args.n;
+  const int64_t begin = static_cast<int64_t>(group) * n;
+  float weight[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    weight[j] = j * kWarp < n ? args.weight[begin + lane + j * kWarp] : 0;
+  }
+  wait_for_previous_kernel();
+  const float* x = args.x + row * args.x_stride + begin;
+  float* z = args.z + row * args.z_stride + begin;
+  float up[kOwn];
+  float own[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    up[j] = j * kWarp < n ? x[lane + j * kWarp] : 0;
+    own[j] = j * kWarp < n ? z[lane + j * kWarp] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) own[j] = kernels::activate(Activation::kSilu, own[j], up[j]);
+  // Elements of partial sum i mod 16 are in two lanes, which both compute it.
+  float s = 0;
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const float other = __shfl_xor_sync(kFullWarp, own[j], 16);
+    if (j * kWarp >= n) continue;
+    s = fmaf(lane < 16 ? own[j] : other, lane < 16 ? own[j] : other, s);
+    s = fmaf(lane < 16 ? other : own[j], lane < 16 ? other : own[j], s);
+  }
+  s = tree_of_16(s);
+  const float scale = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
+  const int blocks = n / kWarp;
+#pragma unroll
+  for (int first = 0; first < kOwn; first += 4) {
+    if (first * kWarp >= n) break;
+    float v[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      v[j] = own[first + j] * scale * weight[first + j];
+      if (first + j < blocks) z[lane + (first + j) * kWarp] = v[j];
+    }
+    if (args.rounded.q == nullptr) continue;
+    RoundedLane rounded[4];
+    round_lanes(v, rounded);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if (first + j >= blocks) break;
+      put_block_of_row(rounded[j], lane, row, group * blocks + first + j, args.groups * blocks,
+                       args.rounded);
     }
   }
 }

@@ -1,5 +1,5 @@
-// Norms on a GPU: Ops::rms_norm, Ops::layer_norm, Ops::gated_rms_norm and
-// Ops::group_rms_norm, with the same bits.
+// Norms on a GPU: Ops::rms_norm, Ops::layer_norm, Ops::gated_rms_norm, Ops::group_rms_norm and
+// Ops::gated_group_rms_norm, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_NORM_H_
 #define CHIMERE_KERNELS_CUDA_NORM_H_
 
@@ -24,6 +24,12 @@ void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const 
 
 void group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group, float eps,
                     MatrixView y);
+
+/// Whether gated_group_rms_norm() takes groups of this size.
+bool takes_gated_group(int group);
+/// Ops::gated_group_rms_norm(). If `rounded` has memory, z is also rounded.
+void gated_group_rms_norm(Stream& stream, ConstMatrixView x, const float* weight, int group,
+                          float eps, MatrixView z, const RoundedRows& rounded);
 
 }  // namespace chimere::kernels::cuda
 

@@ -8,7 +8,10 @@
 
 namespace chimere::kernels::cuda {
 
+/// Threads of rms_norm, and of rms_norm_wide. A block loads kNormElements for each at once.
 inline constexpr int kNormThreads = 512;
+inline constexpr int kWideNormThreads = 1024;
+inline constexpr int kNormElements = 4;
 /// rms_norm warms the instruction cache for at most this many rows: fewer than a GPU has
 /// multiprocessors.
 inline constexpr int kFewNormRows = 64;
@@ -66,6 +69,23 @@ struct GroupRmsNormArgs {
   int32_t rows;
   int32_t groups;
   int32_t n;  ///< elements of a group
+  float eps;
+};
+
+/// Largest group of gated_group_rms_norm.
+inline constexpr int kMaxGatedGroup = 512;
+
+/// One warp per row and group.
+struct GatedGroupNormArgs {
+  const float* x;  ///< [rows, groups * n]
+  int64_t x_stride;
+  const float* weight;  ///< [groups * n]
+  float* z;             ///< like x: the gate, then the result
+  int64_t z_stride;
+  RoundedRows rounded;  ///< also z rounded, if it has memory
+  int32_t rows;
+  int32_t groups;
+  int32_t n;  ///< elements of a group: a multiple of 32, at most kMaxGatedGroup
   float eps;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/fresh_seed.h"
 #include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/norm_args.h"
 #include "kernels/cuda/rounded_test_data.h"
 #include "kernels/ref/vector_ops.h"
 
@@ -17,8 +18,10 @@ using test::RoundedMemory;
 
 TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  for (const int64_t n : {16, 48, 100, 2048, 2600}) {
-    const Matrix x(rng, 3, n, 2);
+  const std::pair<int64_t, int64_t> shapes[] = {{3, 16},   {3, 48},    {3, 100}, {3, 2048},
+                                                {3, 2600}, {65, 2600}, {3, 5000}};
+  for (const auto& [rows, n] : shapes) {
+    const Matrix x(rng, rows, n, 2);
     const std::vector<float> weight = kernels::test::normal_floats(rng, n);
     Matrix expected = x;
     ref::rms_norm(x.view(), weight.data(), 1e-6F, expected.view());
@@ -26,7 +29,8 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
       const OnDevice<float> w(*device, weight);
       const DeviceMatrix y(*device, x);
       rms_norm(device->stream(), y.view(), w.data(), 1e-6F, y.view(), {});
-      EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", n " << n;
+      EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data))
+          << name << ", rows " << rows << ", n " << n;
     }
   }
 }
@@ -65,6 +69,32 @@ TEST(CudaNorm, GroupRmsNormHasTheBitsOfRef) {
       const DeviceMatrix y(*device, x);
       group_rms_norm(device->stream(), y.view(), w.data(), group, 1e-6F, y.view());
       EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", " << group;
+    }
+  }
+}
+
+TEST(CudaNorm, GatedGroupRmsNormHasTheBitsOfRefAndRounds) {
+  kernels::test::Rng rng(fresh_seed());
+  EXPECT_FALSE(takes_gated_group(48));
+  EXPECT_FALSE(takes_gated_group(kMaxGatedGroup + 32));
+  for (const int group : {32, 96, 352, kMaxGatedGroup}) {
+    ASSERT_TRUE(takes_gated_group(group));
+    const Matrix x(rng, 5, 3 * group, 2);
+    const Matrix z(rng, 5, 3 * group);
+    const std::vector<float> weight = kernels::test::normal_floats(rng, x.cols);
+    Matrix expected = z;
+    make_ref_ops()->gated_group_rms_norm(x.view(), weight.data(), group, 1e-6F, expected.view());
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<float> w(*device, weight);
+      const DeviceMatrix up(*device, x);
+      for (const bool rounds : {false, true}) {
+        const DeviceMatrix y(*device, z);
+        const RoundedMemory rounded(*device, 5, z.cols);
+        gated_group_rms_norm(device->stream(), up.view(), w.data(), group, 1e-6F, y.view(),
+                             rounds ? rounded.rows() : RoundedRows{});
+        EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", " << group;
+        if (rounds) rounded.expect(expected, name);
+      }
     }
   }
 }

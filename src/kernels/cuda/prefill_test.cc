@@ -8,6 +8,7 @@
 #include "base/fresh_seed.h"
 #include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/linear_prefill.h"
+#include "kernels/cuda/linear_prefill_args.h"
 #include "kernels/cuda/moe_prefill.h"
 #include "kernels/cuda/moe_test_data.h"
 #include "kernels/dot_rule.h"
@@ -195,6 +196,28 @@ TEST(CudaPrefill, ManyRowsTakeSeveralTilesAndManyJobsTwoLaunches) {
   Random random(fresh_seed());
   expect_rule_9(
       LinearProblem(random, 131, 256, {DType::kQ8_0, DType::kQ6_K, DType::kF32, DType::kQ4_K}, 20));
+}
+
+/// Few rows and many take different kernels.
+TEST(CudaPrefill, FloatWeightsHaveTheSameBitsForFewRowsAndMany) {
+  Random random(fresh_seed());
+  const LinearProblem many(random, kFewFloatRows + 1, 64, {DType::kF32, DType::kBF16}, 40);
+  expect_rule_9(many);
+  LinearProblem few = many;
+  few.rows = 3;
+  for (const auto& [name, device] : test::devices()) {
+    const auto of_many = prefill_on(*device, many);
+    const auto of_few = prefill_on(*device, few);
+    for (size_t j = 0; j < many.jobs.size(); ++j) {
+      const auto pitch = static_cast<size_t>(many.jobs[j].n_out + 3);
+      for (size_t r = 0; r < 3; ++r) {
+        EXPECT_EQ(std::memcmp(&of_many[j][r * pitch], &of_few[j][r * pitch],
+                              static_cast<size_t>(many.jobs[j].n_out) * sizeof(float)),
+                  0)
+            << name << ", row " << r;
+      }
+    }
+  }
 }
 
 /// ref::moe_ffn with rule 9's products, and a bound on the error of f32.

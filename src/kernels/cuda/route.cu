@@ -176,16 +176,20 @@ __device__ __forceinline__ uint32_t used_groups(const RouteArgs& args, const flo
 }
 
 /// Routes a row by one warp, for any RoutingSpec. scores, choice: [n_experts] of shared memory of
-/// the warp.
+/// the warp. Or warms the instruction cache, without logits and without effect.
 template <int kOwn>
 __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const float* x, int lane,
                                                  float* scores, float* choice, int32_t* ids,
-                                                 float* weights) {
+                                                 float* weights, bool warm_icache) {
+  float logits[kOwn];
   float own[kOwn];
+  float bias[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int expert = lane + j * kWarp;
-    own[j] = expert < args.n_experts ? x[expert] : 0;
+    bias[j] = expert < args.n_experts && args.bias != nullptr ? args.bias[expert] : 0;
+    logits[j] = expert < args.n_experts && !warm_icache ? x[expert] : 0;
+    own[j] = logits[j];
   }
   if (args.score == static_cast<int32_t>(RouterScore::kSoftmax)) {
     softmax(args.n_experts, lane, own);
@@ -198,27 +202,26 @@ __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const fl
     const int expert = lane + j * kWarp;
     if (expert >= args.n_experts) break;
     scores[expert] = own[j];
-    if (args.selects_by_logits != 0) own[j] = x[expert];
-    if (args.bias != nullptr) own[j] = own[j] + args.bias[expert];
+    if (args.selects_by_logits != 0) own[j] = logits[j];
+    if (args.bias != nullptr) own[j] = own[j] + bias[j];
     choice[expert] = own[j];
   }
   __syncwarp();
-  uint32_t used = ~0U;
-  int size = args.n_experts;
-  if (args.n_groups > 0) {
-    used = used_groups(args, choice, lane);
-    size = args.n_experts / args.n_groups;
-  }
   uint32_t keys[kOwn];
 #pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-    const int expert = lane + j * kWarp;
-    const bool open = expert < args.n_experts && (used >> (expert / size) & 1U) != 0;
-    keys[j] = open ? rising(own[j]) : 0;
+  for (int j = 0; j < kOwn; ++j) keys[j] = lane + j * kWarp < args.n_experts ? rising(own[j]) : 0;
+  if (args.n_groups > 0) {
+    const uint32_t used = used_groups(args, choice, lane);
+    const int size = args.n_experts / args.n_groups;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int expert = lane + j * kWarp;
+      if (expert < args.n_experts && (used >> (expert / size) & 1U) == 0) keys[j] = 0;
+    }
   }
   int chosen = 0;  // in lane r: the expert of rank r
 #pragma unroll 1
-  for (int rank = 0; rank < args.n_used; ++rank) {
+  for (int rank = 0; rank < (warm_icache ? 1 : args.n_used); ++rank) {
     const Largest best = take_largest(keys, lane);
     const uint32_t expert = __reduce_min_sync(kFullWarp, best.mine ? best.expert : ~0U);
     if (rank == lane) chosen = static_cast<int>(expert);
@@ -226,7 +229,7 @@ __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const fl
   const bool has_rank = lane < args.n_used;
   float weight = has_rank ? scores[chosen] : 0;
   if (args.weighs_by_logits != 0) {
-    const float logit = has_rank ? x[chosen] : -INFINITY;
+    const float logit = has_rank && !warm_icache ? x[chosen] : -INFINITY;
     weight = exp_f32(logit - largest_of_warp(logit));
   }
   float sum = 0;
@@ -234,7 +237,7 @@ __device__ __forceinline__ void route_scored_row(const RouteArgs& args, const fl
   if (args.weighs_by_logits == 0) {
     sum = args.normalise == 0 ? 1.0F : sum < kMinWeightSum ? kMinWeightSum : sum;
   }
-  if (!has_rank) return;
+  if (!has_rank || warm_icache) return;
   ids[lane] = chosen;
   weights[lane] = weight / sum * args.scale;
 }
@@ -245,18 +248,28 @@ CHIMERE_KERNEL(route_scored, kRouteThreads, RouteArgs, args) {
   __shared__ float scores[kRouteThreads / kWarp][kMaxExperts];
   __shared__ float choice[kRouteThreads / kWarp][kMaxExperts];
   let_next_kernel_start();
-  wait_for_previous_kernel();
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row = static_cast<int>(blockIdx.x) * (kRouteThreads / kWarp) + warp;
-  if (row >= args.rows) return;
   const float* x = args.logits + row * args.stride;
   int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
   float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
-  if (args.n_experts <= 8 * kWarp) {
-    route_scored_row<8>(args, x, lane, scores[warp], choice[warp], ids, weights);
-  } else {
-    route_scored_row<kMaxExperts / kWarp>(args, x, lane, scores[warp], choice[warp], ids, weights);
+  bool warm_icache = args.warm_icache != 0;
+#pragma unroll 1
+  while (true) {
+    if (!warm_icache) wait_for_previous_kernel();
+    if (row >= args.rows) return;
+    if (args.n_experts <= 4 * kWarp) {
+      route_scored_row<4>(args, x, lane, scores[warp], choice[warp], ids, weights, warm_icache);
+    } else if (args.n_experts <= 8 * kWarp) {
+      route_scored_row<8>(args, x, lane, scores[warp], choice[warp], ids, weights, warm_icache);
+    } else {
+      route_scored_row<kMaxExperts / kWarp>(args, x, lane, scores[warp], choice[warp], ids, weights,
+                                            warm_icache);
+    }
+    if (!warm_icache) return;
+    warm_icache = false;
+    __syncwarp();
   }
 }
 

@@ -8,6 +8,8 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kCausalConv = {"state_space", "causal_conv"};
+constexpr Kernel kCausalConvEdges = {"state_space", "causal_conv_edges"};
+constexpr Kernel kCausalConvTiles = {"state_space", "causal_conv_tiles"};
 constexpr Kernel kSsdScan = {"state_space", "ssd_scan"};
 constexpr Kernel kSsdPrefillProducts = {"ssd_prefill", "ssd_prefill_products"};
 constexpr Kernel kSsdPrefillAdvance = {"ssd_prefill", "ssd_prefill_advance"};
@@ -33,9 +35,7 @@ Launch recurrent_launch(const DeviceBatch& batch, int64_t blocks, int threads,
           .overlaps_previous = true};
 }
 
-int64_t blocks_of_channels(int64_t channels, int64_t block) {
-  return (channels + block - 1) / block;
-}
+int64_t scan_blocks(int64_t count, int64_t block) { return (count + block - 1) / block; }
 
 /// Whether chunks are multiplied on tensor cores (ssd_prefill.cu).
 bool takes_tensor_cores(const SsdShape& shape) {
@@ -65,8 +65,15 @@ SsdScratch ssd_scratch(const SsdShape& shape, const BatchExtent& extent) {
 
 }  // namespace
 
+int64_t conv_scratch_bytes(const ConvShape& shape, const BatchExtent& extent) {
+  if (extent.sequence_rows <= kCausalConvTile) return 0;
+  const int64_t tiles = int64_t{extent.n_rows} / kCausalConvTile + extent.n_sequences;
+  return tiles * shape.state_floats() * int64_t{sizeof(float)};
+}
+
 void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shape,
-                 const float* weight, const float* bias, RecurrentView state, MatrixView x) {
+                 const float* weight, const float* bias, RecurrentView state, MatrixView x,
+                 uint8_t* scratch) {
   CausalConvArgs args = {};
   args.batch = recurrent_batch(batch);
   args.channels = shape.channels;
@@ -76,8 +83,19 @@ void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shap
   args.bias = bias;
   args.state = recurrent_slots(state);
   args.x = {x.data, x.stride};
-  const int64_t blocks = blocks_of_channels(shape.channels, kConvThreads);
-  stream.launch(kCausalConv, recurrent_launch(batch, blocks, kConvThreads, 0), args);
+  const int64_t blocks = scan_blocks(shape.channels, kConvThreads);
+  if (batch.extent.sequence_rows <= kCausalConvTile) {
+    stream.launch(kCausalConv, recurrent_launch(batch, blocks, kConvThreads, 0), args);
+    return;
+  }
+  args.edges = reinterpret_cast<float*>(scratch);
+  const int64_t tiles = scan_blocks(batch.extent.sequence_rows, kCausalConvTile);
+  const Launch by_tile = {.grid = {static_cast<uint32_t>(blocks), static_cast<uint32_t>(tiles),
+                                   static_cast<uint32_t>(batch.extent.n_sequences)},
+                          .block = {kConvThreads},
+                          .overlaps_previous = true};
+  stream.launch(kCausalConvEdges, by_tile, args);
+  stream.launch(kCausalConvTiles, by_tile, args);
 }
 
 int64_t ssd_scratch_bytes(const SsdShape& shape, const BatchExtent& extent) {
@@ -104,8 +122,9 @@ void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
   args.state = recurrent_slots(state);
   args.out = {out.data, out.stride};
   const int64_t blocks = int64_t{shape.n_heads} * (shape.head_dim / args.columns);
-  const int64_t floats = int64_t{shape.state_dim} * args.columns;
-  const Launch by_row = recurrent_launch(batch, blocks, kScanColumns, floats);
+  const int64_t floats =
+      int64_t{shape.state_dim} * args.columns + 2 * scan_row_floats(shape.state_dim);
+  const Launch by_row = recurrent_launch(batch, blocks, args.columns, floats);
   if (extent.prefill_rows == 0 || !takes_tensor_cores(shape)) {
     args.run = kAllRuns;
     stream.launch(kSsdScan, by_row, args);
@@ -116,7 +135,7 @@ void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,
   args.products = reinterpret_cast<float*>(scratch + bytes.decays);
   args.steps = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products);
   args.carry = reinterpret_cast<float*>(scratch + bytes.decays + bytes.products + bytes.steps);
-  const int64_t of_decays = blocks_of_channels(shape.n_heads, kSsdDecayHeads);
+  const int64_t of_decays = scan_blocks(shape.n_heads, kSsdDecayHeads);
   const Launch products = {.grid = {static_cast<uint32_t>(shape.n_groups + of_decays),
                                     static_cast<uint32_t>(extent.n_slices)},
                            .block = {kSsdPrefillThreads},
@@ -150,7 +169,7 @@ void selective_scan(Stream& stream, const DeviceBatch& batch, const SelectiveSha
   args.c = {inputs.c.data, inputs.c.stride};
   args.state = recurrent_slots(state);
   args.out = {out.data, out.stride};
-  const int64_t blocks = blocks_of_channels(shape.channels, kScanColumns);
+  const int64_t blocks = scan_blocks(shape.channels, kScanColumns);
   const bool small = shape.state_dim == kSmallStates;
   const int64_t floats = small ? 0 : int64_t{shape.state_dim} * kScanColumns;
   stream.launch(small ? kSelectiveScan16 : kSelectiveScan,

@@ -1,12 +1,14 @@
 // Convolutions over time and state-space recurrences, with the bits of ref, except that ssd_scan
 // computes chunks as decode rows (most shapes have ssd_prefill.cu for them). A thread owns a
 // channel, or a column of a state, from the first row to the last, so blocks exchange nothing; rows
-// follow each other.
+// follow each other. A convolution of many rows is two launches, like that of gdn_conv.cu: the
+// first saves the inputs before each tile of rows, the second convolves tiles in parallel.
 //
 // Bytes: a step with one row for each sequence reads and writes each state once. Prompts are
 // limited by the recurrence: state_dim dependent additions a row.
 #include "kernels/cuda/batch_device.h"
 #include "kernels/cuda/language.h"
+#include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/slice_runs.h"
 #include "kernels/cuda/state_space_args.h"
@@ -55,34 +57,56 @@ struct Window {
 
 }  // namespace
 
-/// Grid: [channels / kConvThreads; sequences].
-CHIMERE_KERNEL(causal_conv, kConvThreads, CausalConvArgs, args) {
-  constexpr int kAhead = 8;  // rows that are read before they are needed
-  wait_for_previous_kernel();
-  let_next_kernel_start();
-  const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
-  const auto sequence = static_cast<int>(blockIdx.y);
-  const SequenceRange rows = rows_of(args.batch, sequence);
-  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
-  if (c >= args.channels || (rows.count == 0 && unfolded.count == 0)) return;
-  const int channels = args.channels;
-  const int taps = args.taps;
-  const float* before = state_before_rows(args.batch, args.state, sequence, unfolded) + c;
-  Window window;
-  float weight[kMaxConvTaps];
+namespace {
+
+/// The weights of a channel, the newest input's last, so that indices are fixed.
+__device__ __forceinline__ void load_taps(const CausalConvArgs& args, int c,
+                                          float (&weight)[kMaxConvTaps]) {
 #pragma unroll
   for (int t = 0; t < kMaxConvTaps; ++t) {
-    const int tap = t - (kMaxConvTaps - taps);
-    weight[t] = tap >= 0 ? args.weight[static_cast<int64_t>(c) * taps + tap] : 0;
-    window.v[t] = tap >= 1 ? before[static_cast<int64_t>(tap - 1) * channels] : 0;
+    const int tap = t - (kMaxConvTaps - args.taps);
+    weight[t] = tap >= 0 ? args.weight[static_cast<int64_t>(c) * args.taps + tap] : 0;
   }
+}
+
+/// Fills a window with the taps - 1 inputs at `from`, oldest first.
+__device__ __forceinline__ Window load_window(const CausalConvArgs& args, const float* from) {
+  Window window;
+#pragma unroll
+  for (int t = 0; t < kMaxConvTaps; ++t) {
+    const int tap = t - (kMaxConvTaps - args.taps);
+    window.v[t] = tap >= 1 ? from[static_cast<int64_t>(tap - 1) * args.channels] : 0;
+  }
+  return window;
+}
+
+/// The state of channel c before the rows of a sequence. Earlier steps have written it, so it may
+/// be read before the previous kernel has ended: a step begins with a copy, which no kernel
+/// overtakes.
+__device__ __forceinline__ Window old_window(const CausalConvArgs& args, int sequence,
+                                             const UnfoldedRows& unfolded, int c) {
+  return load_window(args, state_before_rows(args.batch, args.state, sequence, unfolded) + c);
+}
+
+/// The inputs of channel c before the rows of a sequence: `window` after folding, which stores them
+/// too.
+__device__ __forceinline__ Window window_before_rows(const CausalConvArgs& args, int sequence,
+                                                     const UnfoldedRows& unfolded, int c,
+                                                     Window window) {
   for (int i = 0; i < unfolded.count; ++i) {
     window.push(args.state.rows[unfolded.row_blocks[i] * args.state.row_stride + c]);
   }
   if (unfolded.count > 0) {
     float* to = args.state.base + args.batch.read_slot[sequence] * args.state.stride + c;
-    window.store(to, channels, taps);
+    window.store(to, args.channels, args.taps);
   }
+  return window;
+}
+
+/// Convolves channel c of `rows`, in place; keeps rows and stores states where the batch asks.
+__device__ __forceinline__ void convolve(const CausalConvArgs& args, int c, SequenceRange rows,
+                                         const float (&weight)[kMaxConvTaps], Window window) {
+  constexpr int kAhead = 8;  // rows that are read before they are needed
   const float bias = args.bias == nullptr ? 0 : args.bias[c];
   float* column = args.x.data + rows.begin * args.x.stride + c;
   for (int first = 0; first < rows.count; first += kAhead) {
@@ -97,24 +121,117 @@ CHIMERE_KERNEL(causal_conv, kConvThreads, CausalConvArgs, args) {
       const int r = rows.begin + first + j;
       window.push(x[j]);
       const int slot = args.batch.write_slot[r];
-      if (slot >= 0) window.store(args.state.base + slot * args.state.stride + c, channels, taps);
+      if (slot >= 0) {
+        window.store(args.state.base + slot * args.state.stride + c, args.channels, args.taps);
+      }
       float* kept = kept_row(args.batch, args.state, r);
       if (kept != nullptr) kept[c] = x[j];
       float sum = bias;
 #pragma unroll
       for (int t = 0; t < kMaxConvTaps; ++t) {
-        if (t >= kMaxConvTaps - taps) sum = fmaf(weight[t], window.v[t], sum);
+        if (t >= kMaxConvTaps - args.taps) sum = fmaf(weight[t], window.v[t], sum);
       }
       column[(first + j) * args.x.stride] = args.silu != 0 ? silu(sum) : sum;
     }
   }
 }
 
-/// Grid: [heads, parts of their columns; sequences]. Dynamic shared memory: [state_dim, columns].
-CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(float, shared);
+/// The edge of tile `tile` of a sequence whose rows begin at `row_begin`: its index is below
+/// n_rows / kCausalConvTile + n_sequences.
+__device__ __forceinline__ float* edge_of(const CausalConvArgs& args, int sequence, int row_begin,
+                                          int tile) {
+  const int64_t index = static_cast<int64_t>(row_begin) / kCausalConvTile + tile + sequence;
+  return args.edges + index * (args.taps - 1) * args.channels;
+}
+
+}  // namespace
+
+/// Grid: [channels / kConvThreads; sequences].
+CHIMERE_KERNEL(causal_conv, kConvThreads, CausalConvArgs, args) {
+  const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
+  const auto sequence = static_cast<int>(blockIdx.y);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+  const bool works = c < args.channels && (rows.count > 0 || unfolded.count > 0);
+  float weight[kMaxConvTaps] = {};
+  Window window = {};
+  if (works) {
+    load_taps(args, c, weight);
+    window = old_window(args, sequence, unfolded, c);
+  }
   wait_for_previous_kernel();
   let_next_kernel_start();
+  if (!works) return;
+  convolve(args, c, rows, weight, window_before_rows(args, sequence, unfolded, c, window));
+}
+
+/// Saves the inputs before each tile of rows, and folds. Grid: [channels / kConvThreads; tiles;
+/// sequences].
+CHIMERE_KERNEL(causal_conv_edges, kConvThreads, CausalConvArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
+  const auto tile = static_cast<int>(blockIdx.y);
+  const auto sequence = static_cast<int>(blockIdx.z);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  if (c >= args.channels) return;
+  if (tile == 0) {
+    const UnfoldedRows unfolded = unfolded_rows(args.batch, sequence);
+    if (rows.count == 0 && unfolded.count == 0) return;
+    const Window window =
+        window_before_rows(args, sequence, unfolded, c, old_window(args, sequence, unfolded, c));
+    if (rows.count == 0) return;
+    window.store(edge_of(args, sequence, rows.begin, tile) + c, args.channels, args.taps);
+    return;
+  }
+  if (tile * kCausalConvTile >= rows.count) return;
+  float* edge = edge_of(args, sequence, rows.begin, tile) + c;
+  const int first = rows.begin + tile * kCausalConvTile - (args.taps - 1);
+  for (int t = 0; t < args.taps - 1; ++t) {
+    edge[static_cast<int64_t>(t) * args.channels] = args.x.data[(first + t) * args.x.stride + c];
+  }
+}
+
+/// Convolves the rows of each tile. Grid: as causal_conv_edges.
+CHIMERE_KERNEL(causal_conv_tiles, kConvThreads, CausalConvArgs, args) {
+  const int c = static_cast<int>(blockIdx.x) * kConvThreads + static_cast<int>(threadIdx.x);
+  float weight[kMaxConvTaps] = {};
+  if (c < args.channels) load_taps(args, c, weight);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const auto sequence = static_cast<int>(blockIdx.z);
+  const SequenceRange rows = rows_of(args.batch, sequence);
+  const int begin = static_cast<int>(blockIdx.y) * kCausalConvTile;
+  if (c >= args.channels || begin >= rows.count) return;
+  const float* edge = edge_of(args, sequence, rows.begin, static_cast<int>(blockIdx.y)) + c;
+  convolve(args, c, {rows.begin + begin, min(kCausalConvTile, rows.count - begin)}, weight,
+           load_window(args, edge));
+}
+
+namespace {
+
+/// Copies `columns` columns of n rows between memories whose rows are `from_stride` and `to_stride`
+/// apart, 16 bytes at a time, by a block of `columns` threads.
+template <class Copy>
+__device__ __forceinline__ void each_quad(const float* from, int from_stride, float* to,
+                                          int to_stride, int columns, int n, Copy copy) {
+  const int quads = columns / 4;
+  const int quad = static_cast<int>(threadIdx.x) % quads * 4;
+#pragma unroll 8
+  for (int j = static_cast<int>(threadIdx.x) / quads; j < n; j += 4) {
+    copy(to + static_cast<int64_t>(j) * to_stride + quad,
+         from + static_cast<int64_t>(j) * from_stride + quad);
+  }
+}
+
+}  // namespace
+
+/// Grid: [heads, parts of their columns; sequences]; a thread for each column. Dynamic shared
+/// memory: the state [state_dim, columns], then a row's B and C, each of scan_row_floats().
+///
+/// All of the state is on its way at once, and before the previous kernel has ended (old_window()).
+CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(float, shared);
   const int dim = args.head_dim;
   const int n = args.state_dim;
   const int columns = args.columns;
@@ -133,19 +250,36 @@ CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
                     : SequenceRange{rows.begin, 0};
     carries = computes && !run.last;
     if (args.run > 0) unfolded.count = 0;
+    wait_for_previous_kernel();
   }
-  if (thread >= columns || (rows.count == 0 && unfolded.count == 0)) return;
+  const bool idle = rows.count == 0 && unfolded.count == 0;
   const int inner = args.n_heads * dim;
   const int bc_dim = args.n_groups * n;
   const int heads_of_group = args.n_heads / args.n_groups;
   const int p = head * dim + part * columns + thread;
   const int in_group = head / heads_of_group * n;
-  const int64_t at = static_cast<int64_t>(head) * dim * n + part * columns + thread;
-  float* s = shared + thread;
-  float* carried = args.carry + static_cast<int64_t>(sequence) * inner * n + at;
-  copy_column(
-      args.run > 0 ? carried : state_before_rows(args.batch, args.state, sequence, unfolded) + at,
-      dim, s, columns, n);
+  const int64_t at = static_cast<int64_t>(head) * dim * n + part * columns;
+  float* const s = shared + thread;
+  float* const row_b = shared + n * columns;
+  float* const row_c = row_b + scan_row_floats(n);
+  float* const carried = args.carry + static_cast<int64_t>(sequence) * inner * n + at;
+  const auto store_state = [&](float* to) {
+    __syncthreads();
+    each_quad(shared, columns, to, dim, columns, n, [](float* quad, const float* from) {
+      *reinterpret_cast<float4*>(quad) = *reinterpret_cast<const float4*>(from);
+    });
+  };
+  if (!idle) {
+    each_quad(
+        args.run > 0 ? carried : state_before_rows(args.batch, args.state, sequence, unfolded) + at,
+        dim, shared, columns, columns, n,
+        [](float* quad, const float* from) { start_copy(quad, from, true); });
+  }
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  if (idle) return;
+  wait_for_copies();
+  __syncthreads();
   for (int i = 0; i < unfolded.count; ++i) {
     const float* kept = args.state.rows + unfolded.row_blocks[i] * args.state.row_stride;
     const float* b = kept + inner + in_group;
@@ -155,39 +289,53 @@ CHIMERE_KERNEL(ssd_scan, kScanColumns, SsdArgs, args) {
     for (int j = 0; j < n; ++j) s[j * columns] = fmaf(b[j], u, g * s[j * columns]);
   }
   if (unfolded.count > 0) {
-    float* to = args.state.base + args.batch.read_slot[sequence] * args.state.stride + at;
-    copy_column(s, columns, to, dim, n);
+    store_state(args.state.base + args.batch.read_slot[sequence] * args.state.stride + at);
   }
   for (int r = rows.begin; r < rows.begin + rows.count; ++r) {
     const float* row = args.xbc.data + r * args.xbc.stride;
     const float* b = row + inner + in_group;
     const float* c = b + bc_dim;
+    __syncthreads();
+#pragma unroll 4
+    for (int j = thread; j < n; j += columns) {
+      row_b[j] = b[j];
+      row_c[j] = c[j];
+    }
     const float x = row[p];
     const float dt = softplus(args.dt.data[r * args.dt.stride + head] + args.dt_bias[head]);
     const float g = exp_f32(dt * args.a[head]);
     const float u = dt * x;
+    __syncthreads();
     float* kept = kept_row(args.batch, args.state, r);
     if (kept != nullptr) {
       kept[p] = u;
       if (part == 0 && head % heads_of_group == 0) {
-        for (int j = thread; j < n; j += columns) kept[inner + in_group + j] = b[j];
+        for (int j = thread; j < n; j += columns) kept[inner + in_group + j] = row_b[j];
       }
       if (part == 0 && thread == 0) kept[inner + bc_dim + head] = g;
     }
     float y = 0;
-#pragma unroll 8
-    for (int j = 0; j < n; ++j) {
-      const float v = fmaf(b[j], u, g * s[j * columns]);
+    const auto advance = [&](int j, float of_b, float of_c) {
+      const float v = fmaf(of_b, u, g * s[j * columns]);
       s[j * columns] = v;
-      y = fmaf(c[j], v, y);
+      y = fmaf(of_c, v, y);
+    };
+    int j = 0;
+#pragma unroll 4
+    for (; j + 4 <= n; j += 4) {
+      const float4 of_b = *reinterpret_cast<const float4*>(row_b + j);
+      const float4 of_c = *reinterpret_cast<const float4*>(row_c + j);
+      advance(j, of_b.x, of_c.x);
+      advance(j + 1, of_b.y, of_c.y);
+      advance(j + 2, of_b.z, of_c.z);
+      advance(j + 3, of_b.w, of_c.w);
     }
+    for (; j < n; ++j) advance(j, row_b[j], row_c[j]);
     args.out.data[r * args.out.stride + p] = fmaf(args.d[head], x, y);
     const int slot = args.batch.write_slot[r];
-    if (slot >= 0) {
-      copy_column(s, columns, args.state.base + slot * args.state.stride + at, dim, n);
-    }
+    if (slot >= 0) store_state(args.state.base + slot * args.state.stride + at);
   }
-  if (carries) copy_column(s, columns, carried, dim, n);
+  if (carries) store_state(carried);
 }
 
 /// Grid: [channels / kScanColumns; sequences]. Dynamic shared memory: [state_dim, kScanColumns].

@@ -9,8 +9,11 @@
 
 namespace chimere::kernels::cuda {
 
+/// Scratch memory of causal_conv().
+int64_t conv_scratch_bytes(const ConvShape& shape, const BatchExtent& extent);
 void causal_conv(Stream& stream, const DeviceBatch& batch, const ConvShape& shape,
-                 const float* weight, const float* bias, RecurrentView state, MatrixView x);
+                 const float* weight, const float* bias, RecurrentView state, MatrixView x,
+                 uint8_t* scratch);
 /// Scratch memory of ssd_scan(), aligned to 16 bytes.
 int64_t ssd_scratch_bytes(const SsdShape& shape, const BatchExtent& extent);
 void ssd_scan(Stream& stream, const DeviceBatch& batch, const SsdShape& shape,

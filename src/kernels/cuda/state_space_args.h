@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/batch_args.h"
+#include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
 
@@ -14,7 +15,10 @@ inline constexpr int kConvThreads = 64;
 /// Columns of a state per block: one warp.
 inline constexpr int kScanColumns = 32;
 
-/// causal_conv: one thread per channel.
+/// Rows of a tile of causal_conv_tiles; at least kMaxConvTaps.
+inline constexpr int kCausalConvTile = 64;
+
+/// causal_conv, causal_conv_edges, causal_conv_tiles: one thread per channel.
 struct CausalConvArgs {
   BatchArgs batch;  ///< fold_begin and keep_row are nullptr if no row is folded, or kept
   int32_t channels;
@@ -23,11 +27,12 @@ struct CausalConvArgs {
   const float* weight;  ///< [channels, taps]
   const float* bias;    ///< [channels], or nullptr
   SlotArgs state;
-  Rows x;  ///< [rows, channels], in place
+  Rows x;        ///< [rows, channels], in place
+  float* edges;  ///< [tiles, taps - 1, channels]: inputs before each tile, oldest first
 };
 
-/// ssd_scan: one warp per kScanColumns columns of a head, or per head of 16. ssd_prefill_products,
-/// ssd_prefill_advance.
+/// ssd_scan: a block per kScanColumns columns of a head, or per 16 if the head has no multiple.
+/// ssd_prefill_products, ssd_prefill_advance.
 struct SsdArgs {
   BatchArgs batch;  ///< as in CausalConvArgs
   int32_t n_heads;
@@ -53,6 +58,8 @@ struct SsdArgs {
 };
 
 inline constexpr int32_t kAllRuns = -1;
+/// Floats in shared memory of a row's B, or C, of n: whole units of 16 bytes.
+CHIMERE_INLINE constexpr int scan_row_floats(int n) { return (n + 3) / 4 * 4; }
 /// Rows of a chunk.
 inline constexpr int kSsdChunkRows = 64;
 /// The state_dim of ssd_prefill_products and ssd_prefill_advance.

@@ -82,8 +82,11 @@ void check(Rng& rng, const StateSpaceShapes& shapes, const Scenario& scenario) {
     const OnDevice<float> bias(*device, l.conv_bias);
     const DeviceStates conv(*device, l.conv_state);
     const DeviceMatrix conv_x(*device, l.conv_x);
+    const OnDevice<uint8_t> scratch(
+        *device, std::vector<uint8_t>(
+                     static_cast<size_t>(conv_scratch_bytes(shapes.conv, on.view().extent)) + 1));
     causal_conv(stream, on.view(), shapes.conv, weight.data(), l.has_bias ? bias.data() : nullptr,
-                conv.view(), conv_x.view());
+                conv.view(), conv_x.view(), scratch.data());
     expect_matrix(conv_x, want.conv_x, name + ", convolution");
     conv.expect(want.conv_state, name + ", convolution");
 

@@ -1,5 +1,6 @@
 #include "model/layers/mamba2_mixer.h"
 
+#include <algorithm>
 #include <string>
 
 namespace chimere::model {
@@ -103,7 +104,7 @@ Mamba2Mixer::Buffers Mamba2Mixer::buffers(BufferLayout& at, int64_t rows) const 
 GpuScratch Mamba2Mixer::gpu_scratch() const {
   // What a chunk computes before its state is known: products of rows, decays (f64) and steps.
   const int64_t bytes = int64_t{shape_.n_groups} * kernels::kMaxChunkRows * 4 + shape_.n_heads * 12;
-  return {.widest = shape_.inner(), .bytes = bytes};
+  return {.widest = shape_.inner(), .bytes = std::max(bytes, conv_scratch_bytes(conv_shape_))};
 }
 
 void Mamba2Mixer::forward(const SubLayerRows& rows) const {
@@ -114,12 +115,14 @@ void Mamba2Mixer::forward(const SubLayerRows& rows) const {
   ops.linear(rows.h, in);
   ops.causal_conv(rows.batch, conv_shape_, conv_, conv_bias_, conv_state_, b.xbc);
   ops.ssd_scan(rows.batch, shape_, scan_, b.xbc, b.dt, scan_state_, b.out);
-  // The gate comes before the norm.
-  ops.activate(kernels::Activation::kSilu, b.z, b.out);
-  if (norm_ != nullptr) {
-    ops.group_rms_norm(b.z, norm_, shape_.inner() / shape_.n_groups, norm_eps_, b.z);
-  }
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
+  // The gate comes before the norm.
+  if (norm_ != nullptr) {
+    const int group = shape_.inner() / shape_.n_groups;
+    ops.linear(ops.gated_group_rms_norm(b.out, norm_, group, norm_eps_, b.z), add_to_stream);
+    return;
+  }
+  ops.activate(kernels::Activation::kSilu, b.z, b.out);
   ops.linear(b.z, add_to_stream);
 }
 

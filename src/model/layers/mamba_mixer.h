@@ -18,7 +18,9 @@ class MambaMixer final : public SubLayer {
   Status place(Placement& to) override;
   Status add_state(StateBuilder& states) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
-  GpuScratch gpu_scratch() const override { return {.widest = shape_.channels}; }
+  GpuScratch gpu_scratch() const override {
+    return {.widest = shape_.channels, .bytes = conv_scratch_bytes(conv_shape_)};
+  }
   bool recurrent() const override { return true; }
   void forward(const SubLayerRows& rows) const override;
 

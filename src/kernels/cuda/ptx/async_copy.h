@@ -64,6 +64,15 @@ __device__ __forceinline__ void prefetch(const void* global) {
 #endif
 }
 
+/// Prefetches the line at an address into L1.
+__device__ __forceinline__ void prefetch_near(const void* global) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(global));
+#else
+  (void)global;
+#endif
+}
+
 /// Waits for the copies that this thread started. Other threads see them after a barrier.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__

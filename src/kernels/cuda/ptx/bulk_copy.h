@@ -94,6 +94,100 @@ class WarpCopies {
 #endif
 };
 
+/// The copies of one warp to the stages of a ring. All its lanes make every call together; each
+/// copy() of a stage is followed by one wait() for it.
+class RingCopies {
+ public:
+  /// `arrived`: a word of shared memory for each of `stages` stages of this warp, aligned to 8
+  /// bytes.
+  __device__ __forceinline__ RingCopies(uint64_t* arrived, int stages) {
+#if CHIMERE_BULK_COPIES
+    arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
+    if (first_lane()) {
+      for (int i = 0; i < stages; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * i) : "memory");
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncwarp();
+#else
+    static_cast<void>(arrived);
+    static_cast<void>(stages);
+#endif
+  }
+
+  /// Starts copying rows first, first + step, ... below `rows` of packed rows at `from`, `bytes`
+  /// each, to rows `stride` bytes apart at `to`.
+  __device__ __forceinline__ void copy(int stage, uint8_t* to, int stride, const uint8_t* from,
+                                       int bytes, int first, int step, int rows) {
+#if CHIMERE_BULK_COPIES
+    const auto misaligned =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+    const bool bulk = misaligned % 16 == 0;
+    if (first_lane()) {
+      const int count = rows > first ? (rows - first + step - 1) / step : 0;
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived_ + 8 * stage),
+          "r"(bulk ? count * bytes : 0)
+          : "memory");
+      for (int i = first; bulk && i < rows; i += step) {
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i * stride));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(at),
+            "l"(from + static_cast<int64_t>(i) * bytes), "r"(bytes), "r"(arrived_ + 8 * stage)
+            : "memory");
+      }
+    }
+    if (bulk) return;
+#else
+    static_cast<void>(stage);
+#endif
+    for (int i = first; i < rows; i += step) {
+      copy_rows(to + i * stride, from + static_cast<int64_t>(i) * bytes, bytes);
+    }
+  }
+
+  /// Waits for the copies to a stage, and for those that the lanes started themselves.
+  __device__ __forceinline__ void wait(int stage) {
+    wait_for_copies();
+    __syncwarp();
+#if CHIMERE_BULK_COPIES
+    uint32_t done = 0;
+    while (done == 0) {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(done)
+          : "r"(arrived_ + 8 * stage), "r"((phases_ >> stage) & 1U)
+          : "memory");
+    }
+    phases_ ^= 1U << stage;
+#else
+    static_cast<void>(stage);
+#endif
+  }
+
+ private:
+#if CHIMERE_BULK_COPIES
+  static __device__ __forceinline__ bool first_lane() { return threadIdx.x % kWarp == 0; }
+
+  uint32_t arrived_;
+  uint32_t phases_ = 0;  ///< bit i: the parity that stage i waits for next
+#endif
+};
+
+/// Orders this thread's earlier accesses of shared memory before bulk copies that start after the
+/// next barrier.
+__device__ __forceinline__ void before_bulk_copies() {
+#if CHIMERE_BULK_COPIES
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
