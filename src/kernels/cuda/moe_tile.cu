@@ -434,8 +434,8 @@ CHIMERE_KERNEL(moe_tile_combine, kMoeTileCombineThreads, MoeTileArgs, args) {
     add(args.ids[first + k], args.weights[first + k], out[static_cast<int64_t>(k) * args.n_embd]);
   }
   if (args.table.has_shared != 0) {
-    const float weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
-    t = fmaf(weight, out[static_cast<int64_t>(args.n_used) * args.n_embd], t);
+    const float shared = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
+    t = fmaf(shared, out[static_cast<int64_t>(args.n_used) * args.n_embd], t);
   }
   float* y = args.y + row * args.y_stride + o;
   *y = *y + t * args.scale;
