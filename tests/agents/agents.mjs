@@ -53,12 +53,13 @@ const agents = {
   },
 };
 
-// Ends of prompts as the template writes them, with the answers that follow.
+// Ends of prompts as the template writes them, with the answers that follow. The table's contexts have eight tokens: they tell the
+// first words of the answers apart, and different first words what follows.
 function script({task, tool}) {
   const answer = (prompt, reasoning, text) =>
     `${prompt}<|im_end|>\n<|im_start|>assistant\n<think>\n${reasoning}\n</think>\n\n${text}<|im_end|>\n`;
   const call = `{"name": "${tool.name}", "arguments": ${JSON.stringify(tool.arguments)}}`;
-  return [answer(task, 'The file has a typo, and sed can correct it.', `<tool_call>\n${call}\n</tool_call>`),
+  return [answer(task, 'A typo is in the file, and sed can correct it.', `<tool_call>\n${call}\n</tool_call>`),
     answer('<tool_response>\nDone.\n</tool_response>', 'The command has succeeded.', LAST)].join('\0');
 }
 

@@ -90,7 +90,7 @@ class ChatFormats(unittest.TestCase):
         """How many answers have ended, and how many have calls."""
         server = Server(PROGRAM, MODEL, chat_template=path)
         try:
-            # Arguments of calls that nobody required are valid under the schema if the tool is strict.
+            # Arguments of calls that were not required are valid under the schema if the tool is strict.
             tools = [{"type": "function", "function": {"name": n, "parameters": p, "strict": True}} for n, p in TOOLS.items()]
             bodies = []
             budget = {"reasoning_effort": "low"} if self.takes_budgets(server) else {}

@@ -143,7 +143,7 @@ void ResponsesEndpoint::count(const CallPtr& call) {
 
 void ResponsesEndpoint::add_running(const Call& call, const protocol::ResponseHead& head) {
   const std::lock_guard lock(mutex_);
-  // Amortised: a sweep leaves room for as many responses as there are.
+  // Amortised: the next sweep comes when there are twice as many responses.
   if (running_.size() >= sweep_at_) {
     std::erase_if(running_, [](const auto& entry) { return entry.second.stream.expired(); });
     sweep_at_ = std::max<size_t>(64, 2 * running_.size());
