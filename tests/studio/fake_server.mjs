@@ -240,12 +240,12 @@ export class FakeServer {
       const words = (url.searchParams.get('search') ?? '').toLowerCase();
       const data = [...this.conversations.values()]
         .filter((c) => [c.title, ...c.messages.map((m) => m.content)].some((text) => text.toLowerCase().includes(words)))
-        .map(({messages, ...info}) => ({...info, message_count: messages.length, ...(words && {excerpt: `…\x02${words}\x03…`})}));
+        .map(({messages, writes, ...info}) => ({...info, message_count: messages.length, ...(words && {excerpt: `…\x02${words}\x03…`})}));
       return json({data: data.sort((a, b) => b.pinned - a.pinned || b.updated - a.updated)});
     }
     let found = this.conversations.get(id);
     if (method === 'POST' && !action && !found) {
-      found = {id, title: '', folder: '', pinned: false, leaf: '', created: Date.now(), updated: 0, messages: []};
+      found = {id, title: '', folder: '', pinned: false, leaf: '', created: Date.now(), updated: 0, messages: [], writes: []};
       this.conversations.set(id, found);
     }
     if (!found) return json({error: {message: 'There is no such conversation.'}}, 404);
@@ -257,6 +257,7 @@ export class FakeServer {
     }
     found.updated = Date.now();
     if (!action) Object.assign(found, body);
+    if (body.messages) found.writes?.push(body.messages.map((m) => m.role));
     for (const m of body.messages ?? []) {
       const at = found.messages.findIndex((other) => other.id === m.id);
       if (at < 0) found.messages.push(m);

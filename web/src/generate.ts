@@ -3,7 +3,7 @@ import {batch} from '@preact/signals';
 import {events, Refused, request} from './api';
 import {t} from './i18n';
 import {Saver} from './saver';
-import {announcement, change, choices, connected, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
+import {announcement, attempt, change, choices, connected, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
 import type {Choices, Message, TokenInfo, Usage} from './types';
 
 const MAX_STORED_TOKENS = 2000;  // of log-probabilities kept with a message
@@ -131,13 +131,13 @@ function newMessage(role: Message['role'], parent: string, content = ''): Messag
   return {id: newId(), parent, role, content, reasoning: '', created: Date.now(), complete: true, data: {}};
 }
 
-/// Generates into `answer`, which is the last message of the branch that is shown.
-async function generate(conversation: Conversation, answer: Message, continues: boolean) {
+/// Generates into `answer`, which is the last message of the branch that is shown. `unsaved`: what is stored with it.
+async function generate(conversation: Conversation, answer: Message, continues: boolean, unsaved: Message[] = []) {
   const controller = new AbortController();
   answer.complete = false;
   conversation.running.value = controller;
   const before = conversation.tree.path(answer.parent).filter(inContext);
-  const saver = new Saver(conversation.storage, conversation.info.id, answer);
+  const saver = new Saver(conversation.storage, conversation.info.id, answer, unsaved);
   let close = () => {};
   try {
     const body = requestBody([...before, ...(continues ? [answer] : [])].map(toApi), choices.value);
@@ -175,11 +175,11 @@ async function add(conversation: Conversation, message: Message) {
   });
 }
 
-async function answerTo(conversation: Conversation, parent: string) {
+async function answerTo(conversation: Conversation, parent: string, unsaved: Message[] = []) {
   const answer = newMessage('assistant', parent);
   await add(conversation, answer);
   void change(conversation.info, {leaf: answer.id, data: conversation.info.data});
-  await generate(conversation, answer, false);
+  await generate(conversation, answer, false, unsaved);
 }
 
 /// A new message of the user at the end of the branch, and the answer to it.
@@ -200,8 +200,7 @@ async function sendAfter(conversation: Conversation, parent: string, text: strin
   if (!conversation.info.title) conversation.info.title = titleOf(text);
   await add(conversation, message);
   await store(conversation);
-  void conversation.storage.putMessages(conversation.info.id, [message]).catch(() => {});
-  await answerTo(conversation, message.id);
+  await answerTo(conversation, message.id, [message]);
 }
 
 /// Another branch beside a message of the user.
@@ -230,8 +229,8 @@ export async function giveToolResult(conversation: Conversation, message: Messag
   const result = newMessage('tool', conversation.leaf.value, text);
   result.data.toolCallId = callId;
   await add(conversation, result);
-  void conversation.storage.putMessages(conversation.info.id, [result]).catch(() => {});
-  if (!missing.length) await answerTo(conversation, result.id);
+  if (missing.length) await attempt(() => conversation.storage.putMessages(conversation.info.id, [result]));
+  else await answerTo(conversation, result.id, [result]);
 }
 
 export function showBranch(conversation: Conversation, id: string) {

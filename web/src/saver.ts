@@ -16,8 +16,9 @@ export class Saver {
   private timer = 0;
   private busy: Promise<void> = Promise.resolve();
 
+  /// `before`: messages that are not stored yet. They go with the first write, so that no other one is before them.
   constructor(private readonly storage: Storage, private readonly conversation: string,
-              private readonly message: Message) {}
+              private readonly message: Message, private before: Message[] = []) {}
 
   /// Stores the message as it is. To be called first.
   begin() {
@@ -65,7 +66,8 @@ export class Saver {
   private async putWhole() {
     const {content, reasoning} = this.message;
     try {
-      await this.storage.putMessages(this.conversation, [this.message]);
+      await this.storage.putMessages(this.conversation, [...this.before, this.message]);
+      this.before = [];
       this.contentBytes = this.reasoningBytes = 0;
       this.count(content, reasoning, content, reasoning);
       this.broken = false;
