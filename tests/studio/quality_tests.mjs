@@ -88,6 +88,50 @@ async function frames(page, act) {
   });
 }
 
+export const workTests = {
+  /// Changes of the document and new nodes for each of 40 tokens, in a short answer and behind 20,000 tokens.
+  async a_token_costs_the_same_at_the_end_of_a_long_answer({page, server}) {
+    await page.send('go on');
+    const generation = await server.next();
+    const paragraph = 'The quick brown fox jumps over the **lazy** dog and `code` in a [link](https://a.test). '.split(/(?<= )/);
+    const code = ['```python\n', ...'def f(x):\n    return x + 1\n'.repeat(4).split(/(?<=[ \n])/), '```\n\n'];
+    const tokens = [...paragraph, '\n\n', ...code, '- an item\n', '- another one\n', '\n'];
+    const cycle = tokens.join('');
+    const work = async () => {
+      await page.evaluate(() => {
+        window.work = {changes: 0, nodes: 0};
+        window.observer = new MutationObserver((records) => {
+          for (const r of records) {
+            ++window.work.changes;
+            for (const node of r.addedNodes) window.work.nodes += 1 + (node.querySelectorAll?.('*').length ?? 0);
+          }
+        });
+        window.observer.observe(document.querySelector('#messages'), {childList: true, characterData: true, attributes: true, subtree: true});
+      });
+      let sent = await page.evaluate(() => document.querySelector('.assistant .markdown')?.textContent.length ?? 0);
+      for (const token of tokens) {
+        generation.say(token);
+        await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      }
+      await page.waitFor((length) => document.querySelector('.assistant .markdown').textContent.length > length, sent);
+      return page.evaluate(() => { window.observer.disconnect(); return window.work; });
+    };
+    generation.say(cycle);
+    await page.shows('another one');
+    const short = await work();
+    const long = cycle.repeat(Math.ceil(20_000 / tokens.length));
+    generation.say(`${long}the end\n\n`);
+    await page.shows('the end');
+    await page.tab.waitForSelector('.assistant .markdown > :last-child');
+    const behind = await work();
+    console.log(`  for ${tokens.length} tokens: ${JSON.stringify(short)} in a short answer, ${JSON.stringify(behind)} behind 20,000 tokens`);
+    generation.finish();
+    await page.idle();
+    assert.ok(short.changes > 0 && short.nodes > 0);
+    assert.ok(behind.changes <= 2 * short.changes && behind.nodes <= 2 * short.nodes);
+  },
+};
+
 /// Times are reported, and judged only where the test says so by --judge-times: no verdict depends on a busy machine.
 const judge = process.argv.includes('--judge-times');
 

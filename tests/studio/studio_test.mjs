@@ -1,7 +1,8 @@
 // Drives a browser over Studio, as a user would:
-//   studio_test.mjs CHIMERE MODEL CHROMIUM BUILT [--judge-times] [NAME...]
+//   studio_test.mjs CHIMERE MODEL CHROMIUM BUILT [--judge-times] [--sample] [NAME...]
 // Most tests use a server whose generations the test steps through; those of real_tests.mjs use `chimere serve`. A test
-// waits for what it expects; the limit of a wait is there for hangs only. With NAMEs only these tests run.
+// waits for what it expects; the limit of a wait is there for hangs only. With NAMEs only these tests run, with --sample
+// all but the slowest, which repeat another one at another size or at length.
 import assert from 'node:assert/strict';
 import {mkdtemp, rm} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
@@ -10,14 +11,19 @@ import puppeteer from 'puppeteer-core';
 import {chatTests} from './chat_tests.mjs';
 import {FakeServer} from './fake_server.mjs';
 import {historyTests} from './history_tests.mjs';
-import {accessDarkTests, accessTests, speedTests} from './quality_tests.mjs';
+import {accessDarkTests, accessTests, speedTests, workTests} from './quality_tests.mjs';
 import {RealServer} from './real_server.mjs';
 import {knowledgeTests} from './knowledge_tests.mjs';
 import {realTests} from './real_tests.mjs';
 import {safetyTests} from './safety_tests.mjs';
 import {StudioPage} from './studio_page.mjs';
 
-const [program, model, chromium, built, ...names] = process.argv.slice(2).filter((value) => value !== '--judge-times');
+const [program, model, chromium, built, ...names] = process.argv.slice(2).filter((value) => !value.startsWith('--'));
+const LONG = [
+  'every_view_is_accessible_when_narrow', 'every_view_is_accessible_in_the_dark', 'a_text_in_pieces_looks_like_the_whole',
+  'a_long_answer_at_500_tokens_a_second',
+];
+const leftOut = process.argv.includes('--sample') ? LONG : [];
 const folder = await mkdtemp(join(tmpdir(), 'chimere-studio-'));
 const launch = (profile) => puppeteer.launch({
   executablePath: chromium,
@@ -33,7 +39,7 @@ let failures = 0;
 let passed = 0;
 
 async function runTest(browser, name, test, form) {
-  if (names.length && !names.includes(name)) return;
+  if (leftOut.includes(name) || (names.length && !names.includes(name))) return;
   const began = Date.now();
   const page = await StudioPage.create(browser, form);
   try {
@@ -90,6 +96,7 @@ try {
     await runFake(first, chatTests);
     await runFake(first, historyTests);
     await runFake(first, knowledgeTests);
+    await runFake(first, workTests);
   };
   const otherHalf = async () => {
     await runFake(second, safetyTests);
