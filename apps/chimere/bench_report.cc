@@ -34,7 +34,7 @@ BenchReport::BenchReport(bool json, const runtime::LoadedModel& loaded, const Ba
   std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
                            bandwidth.copy);
   std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
-                           "moved", "GB/s", "of copy");
+                           "moved", "GB/s", gpu_ != nullptr ? "of copy" : "of read");
 }
 
 void BenchReport::add(const std::string& test, int32_t batch, double tokens, const Measured& m) {
@@ -42,7 +42,8 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
   const double gb_s = m.bytes / m.seconds * 1e-9;
   if (!json_) {
     std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%", test, batch, rate,
-                             human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy);
+                             human_bytes(m.bytes), gb_s,
+                             100 * gb_s / (gpu_ != nullptr ? bandwidth_.copy : bandwidth_.read));
     if (m.used.rows > 0)
       std::cout << fmt::format("  {:.3f} experts a token", runtime::mean_experts(m.used));
     if (m.drafted) {
@@ -64,6 +65,7 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
               {"kv_tokens", tokens_},
               {"copy_gb_s", bandwidth_.copy},
               {"read_gb_s", bandwidth_.read}};
+  if (bandwidth_.read > 0) row["of_read"] = gb_s / bandwidth_.read;
   if (m.used.rows > 0) row["experts_per_token"] = runtime::mean_experts(m.used);
   if (m.drafted) {
     row["acceptance"] = m.drafted->acceptance;

@@ -11,6 +11,9 @@
 namespace chimere::app {
 namespace {
 
+/// Size of unpacked IQ3_S beside the file's (kernels/cpu/unpacked_iq3_s.h).
+constexpr double kUnpackedIq3S = 1072.0 / 880.0;
+
 /// "blk.7.ffn_up_exps.weight" -> 7; -1 for tensors outside the blocks.
 int64_t block_of(std::string_view name) {
   if (!name.starts_with("blk.")) return -1;
@@ -31,16 +34,19 @@ BytesModel::BytesModel(const runtime::LoadedModel& loaded) {
   };
   // The last blocks may be an MTP head, which the main model does not read.
   const int64_t blocks = key("block_count", 0) - key("nextn_predict_layers", 0);
+  double packed = 0;  // of the experts whose type is unpacked, as they lie in the file
   for (const gguf::TensorInfo& t : file.tensors()) {
-    if (t.name.find("_exps.") != std::string::npos && block_of(t.name) < blocks) {
-      experts_ += static_cast<double>(t.bytes);
-    }
+    if (t.name.find("_exps.") == std::string::npos || block_of(t.name) >= blocks) continue;
+    const auto bytes = static_cast<double>(t.bytes);
+    experts_ += bytes;
+    if (t.type == DType::kIQ3_S) packed += bytes;
   }
   const auto all = static_cast<double>(key("expert_count", 1));
   n_experts_ = std::max(all, 1.0);
   used_ = static_cast<double>(key("expert_used_count", 1)) / n_experts_;
   used_by_generations_ = used_;
   dense_ = static_cast<double>(loaded.model->active_weight_bytes()) - used_ * experts_;
+  if (loaded.unpacked_bytes > 0) experts_ += packed * (kUnpackedIq3S - 1);
   const state::StateStore& states = loaded.model->states();
   state_ = static_cast<double>(states.bytes_per_slot());
   per_token_ = static_cast<double>(states.bytes_per_token());

@@ -50,6 +50,7 @@ struct LoadedModel {
   std::unique_ptr<kernels::cuda::Device> gpu;  ///< device of the ops; nullptr: they run on the CPU
   Upload upload;                               ///< to the GPU
   kernels::CpuIsa cpu_isa = kernels::CpuIsa::kGeneric;  ///< of all that the CPU computes
+  int64_t unpacked_bytes = 0;  ///< of the experts that were unpacked in memory for the CPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
   /// Those that load_adapters() has added to the model; never nullptr.

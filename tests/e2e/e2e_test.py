@@ -371,6 +371,7 @@ class Bench(Case):
             self.assertGreater(row["gb_s"], 0)
             self.assertAlmostEqual(row["gb_s"], row["bytes"] / row["seconds"] * 1e-9)
             self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
+            self.assertAlmostEqual(row["of_read"], row["gb_s"] / row["read_gb_s"])
 
     def test_the_context_holds_the_tests_and_no_more(self):
         def capacity(*flags):
