@@ -62,7 +62,7 @@ class Generation {
 
   refuse(status, body) {
     this.response.writeHead(status, {'Content-Type': 'application/json'});
-    this.response.end(typeof body === 'string' ? body : JSON.stringify({error: {message: body.message}}));
+    this.response.end(typeof body === 'string' ? body : JSON.stringify({error: body}));
   }
 
   fail(message) {

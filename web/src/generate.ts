@@ -115,6 +115,7 @@ export async function stream(body: Json, message: Message, signal: AbortSignal, 
       data.finish = 'stopped';
     } else {
       data.error = (error as Error).message;
+      if (error instanceof Refused) data.errorCode = error.code;
       if (error instanceof Refused && error.status === 404) void refreshModels();
     }
   }

@@ -32,7 +32,7 @@ const usageOf = (u: Json): Usage => ({
 export function dataOf(value: unknown): MessageData {
   if (!isObject(value)) return {};
   const out: MessageData = {};
-  for (const field of ['model', 'finish', 'error', 'toolCallId', 'verdict', 'mode'] as const) {
+  for (const field of ['model', 'finish', 'error', 'errorCode', 'toolCallId', 'verdict', 'mode'] as const) {
     if (typeof value[field] === 'string') out[field] = value[field];
   }
   for (const field of ['firstMs', 'totalMs', 'reasoningMs'] as const) {
