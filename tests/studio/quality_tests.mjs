@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
+import {orchestrate} from './knowledge_tests.mjs';
 import {wait} from './support.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -22,7 +23,27 @@ async function findings(page) {
 
 const ANSWER = '# Title\n\n| a | b |\n|---|---|\n| `1` | 2 |\n\n```python\ndef f(x):  # a comment\n    return "text" + str(1)\n```\n\n> quoted [link](https://a.test)\n\n$x^2$\n';
 
-async function walk({page, server}) {
+/// The first visit, and a server that needs a key.
+async function arrive(server, {browser, StudioPage}, {dark = false, narrow = false}) {
+  const visitor = await StudioPage.create(browser, {seen: false, dark});
+  try {
+    if (narrow) await visitor.phone(390, 844);
+    await visitor.open(server.url);
+    await visitor.tab.waitForSelector('#welcome');
+    assert.deepEqual(await findings(visitor), [], 'the first visit');
+    server.key = 'chk-right';
+    await visitor.openOnly(server.url);
+    await visitor.fill('#key', 'schlüssel');
+    await visitor.shows('characters', '#key-error');
+    assert.deepEqual(await findings(visitor), [], 'the dialog for the key');
+  } finally {
+    server.key = '';
+    await visitor.close();
+  }
+}
+
+async function walk({page, server}, tools, form = {}) {
+  await arrive(server, tools, form);
   assert.deepEqual(await findings(page), [], 'the empty page');
   await page.send('hello');
   const generation = await server.next();
@@ -30,11 +51,16 @@ async function walk({page, server}) {
   generation.token([['Good', -0.5], ['Bad', -1]]);
   generation.token([[' day\n\n', -3], [' night', -4]]);
   generation.say(ANSWER);
-  generation.finish('length', {prompt_tokens: 9, completion_tokens: 9, prompt_tokens_details: {cached_tokens: 5}});
+  generation.finish('length', {prompt_tokens: 4000, completion_tokens: 90, prompt_tokens_details: {cached_tokens: 5}});
   await page.idle();
   await page.tab.waitForSelector('.hljs-string');
   await page.tab.waitForSelector('.katex');
+  await page.tab.waitForSelector('#context-note');
   assert.deepEqual(await findings(page), [], 'a conversation');
+  await page.press_button('.assistant a');
+  await page.tab.waitForSelector('#link-dialog[open]');
+  assert.deepEqual(await findings(page), [], 'the dialog for a link');
+  await page.press('Escape');
   await page.press_button('.look');
   await page.tab.waitForSelector('.token');
   await page.press('Control+,');
@@ -47,6 +73,17 @@ async function walk({page, server}) {
   await page.tab.waitForSelector('#conversation-dialog');
   assert.deepEqual(await findings(page), [], 'a dialog');
   await page.press('Escape');
+  await page.press_button('#reset');
+  await page.send('How do I extract an archive?');
+  orchestrate(await server.next(), 'Use the option `-x` [1].');
+  await page.idle();
+  await page.tab.waitForSelector('.cite');
+  await page.evaluate(() => { for (const box of document.querySelectorAll('.steps-taken, .sources details')) box.open = true; });
+  assert.deepEqual(await findings(page), [], 'an answer with passages');
+  if (!await page.count('.sidebar')) await page.click('#menu');
+  await page.fill('#search', 'hello');
+  await page.tab.waitForSelector('.entry mark');
+  assert.deepEqual(await findings(page), [], 'what a search found');
   for (const view of ['compare', 'tokens', 'memories', 'collections', 'server']) {
     if (!await page.count('.sidebar')) await page.click('#menu');
     await page.press_button(`#view-${view}`);
@@ -57,16 +94,16 @@ async function walk({page, server}) {
 }
 
 export const accessTests = {
-  async every_view_is_accessible(given) { await walk(given); },
-  async every_view_is_accessible_when_narrow(given) {
+  async every_view_is_accessible(given, tools) { await walk(given, tools); },
+  async every_view_is_accessible_when_narrow(given, tools) {
     await given.page.phone(390, 844);
     await given.page.open(given.server.url);
-    await walk(given);
+    await walk(given, tools, {narrow: true});
   },
 };
 
 export const accessDarkTests = {
-  async every_view_is_accessible_in_the_dark(given) { await walk(given); },
+  async every_view_is_accessible_in_the_dark(given, tools) { await walk(given, tools, {dark: true}); },
 };
 
 /// Intervals between frames while `act` runs, in milliseconds.
