@@ -149,7 +149,7 @@ export const french: Record<string, string> = {
   'The answer was cut off at the length limit.': 'La réponse a été coupée à la limite de longueur.',
   'The answer was interrupted.': 'La réponse a été interrompue.',
   'The connection to the server ended before the answer was complete.': 'La connexion au serveur s’est terminée avant la fin de la réponse.',
-  'The context is full: the model has no room for an answer.': 'Le contexte est plein : il ne reste pas de place pour une réponse.',
+  'The context is full: there is hardly any room for an answer.': 'Le contexte est plein : il ne reste presque pas de place pour une réponse.',
   'The key has characters that no key of a server has.': 'La clé a des caractères qu’aucune clé de serveur n’a.',
   'The last seven days': 'Les sept derniers jours',
   'The memory does not know this context.': 'La mémoire ne connaît pas ce contexte.',

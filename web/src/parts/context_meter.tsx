@@ -28,7 +28,7 @@ export function ContextNote({use, busy}: {use: ContextUse; busy: boolean}) {
   return (
     <div class="context-note" id="context-note" role="status">
       <span>
-        {use.state === 'full' ? t('The context is full: the model has no room for an answer.') :
+        {use.state === 'full' ? t('The context is full: there is hardly any room for an answer.') :
           t('{share} % of the context is taken.', {share: Math.floor(use.share * 100)})}{' '}
         {t('A new chat begins with an empty one. A branch from an earlier message leaves out what followed it.')}
       </span>
