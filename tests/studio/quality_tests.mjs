@@ -71,7 +71,11 @@ async function walk({page, server}, tools, form = {}) {
   if (!await page.count('.sidebar')) await page.click('#menu');
   await page.press_button('.edit-entry');
   await page.tab.waitForSelector('#conversation-dialog');
-  assert.deepEqual(await findings(page), [], 'a dialog');
+  assert.deepEqual(await findings(page), [], 'the dialog for a conversation');
+  await page.press('Escape');
+  await page.press('Control+/');
+  await page.tab.waitForSelector('.shortcuts');
+  assert.deepEqual(await findings(page), [], 'the list of keys');
   await page.press('Escape');
   await page.press_button('#reset');
   await page.send('How do I extract an archive?');
