@@ -63,7 +63,11 @@ export const DIAGRAMS = [
   '%%{init: {"themeCSS": "@import url(https://evil.test/x.css)"}}%%\ngraph LR\n  A-->B',
   'graph LR\n  A@{ img: "https://evil.test/x.png", label: "x" }',
   'sequenceDiagram\n  A->>B: <svg onload=pwned=1>', 'not a diagram <script>pwned=1</script>',
-  // Mermaid: formulas in the labels of a sequence (CVE-2025-54881), an icon's text (CVE-2025-54880), rules of CSS from
+];
+
+/// Mermaid and pages that use it: further diagrams of advisories.
+export const MORE_DIAGRAMS = [
+  // Formulas in the labels of a sequence (CVE-2025-54881), an icon's text (CVE-2025-54880), rules of CSS from
   // the text (CVE-2022-31108), labels of HTML (CVE-2021-43861). Cursor: an image's address carried secrets (CVE-2025-54132).
   'sequenceDiagram\n  participant A as $$x$$<img src=x onerror="pwned=1">\n  A->>A: $$\\text{y}$$<iframe srcdoc="<script>parent.pwned=1</script>">',
   'architecture-beta\n  service a "<img src=x onerror=pwned=1>"(server)[a]',

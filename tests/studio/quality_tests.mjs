@@ -9,11 +9,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 /// Serious and critical findings of axe-core on what is shown.
 async function findings(page) {
-  // Isolated worlds are not subject to the page's policy.
+  // Isolated worlds are not subject to the page's policy. Asked again by its name, the document's world is the same.
   const {frameTree} = await page.cdp.send('Page.getFrameTree');
-  const {executionContextId} = await page.cdp.send('Page.createIsolatedWorld', {frameId: frameTree.frame.id});
+  const {executionContextId} = await page.cdp.send('Page.createIsolatedWorld', {frameId: frameTree.frame.id, worldName: 'axe'});
   const run = (expression) => page.cdp.send('Runtime.evaluate', {expression, contextId: executionContextId, awaitPromise: true, returnByValue: true});
-  await run(axe);
+  if (!(await run('typeof axe === "object"')).result.value) await run(axe);
   const {result, exceptionDetails} = await run(`axe.run(document, {resultTypes: ['violations'], iframes: false}).then((r) => JSON.stringify(r.violations
     .filter((v) => ['serious', 'critical'].includes(v.impact))
     .map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | '))))`);

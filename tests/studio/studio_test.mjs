@@ -22,7 +22,8 @@ import {StudioPage} from './studio_page.mjs';
 const [program, model, chromium, built, ...names] = process.argv.slice(2).filter((value) => !value.startsWith('--'));
 const LONG = [
   'every_view_is_accessible_when_narrow', 'every_view_is_accessible_in_the_dark', 'a_text_in_pieces_looks_like_the_whole',
-  'a_long_answer_at_500_tokens_a_second', 'every_feature_on_a_phone', 'every_feature_in_the_dark',
+  'a_long_answer_at_500_tokens_a_second', 'a_history_of_10_000_messages_opens', 'every_feature_on_a_phone',
+  'every_feature_in_the_dark', 'diagrams_of_advisories_stay_in_their_frame', 'a_text_is_shown_in_tokens',
 ];
 const leftOut = process.argv.includes('--sample') ? LONG : [];
 const folder = await mkdtemp(join(tmpdir(), 'chimere-studio-'));
