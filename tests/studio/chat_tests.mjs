@@ -431,6 +431,46 @@ export const chatTests = {
     assert.ok(page.requests.every((url) => !url.includes('other.test')));
   },
 
+  async a_meter_says_how_much_of_the_context_is_taken({page, server}) {
+    const ask = async (question, prompt, completion) => {
+      await page.send(question);
+      const generation = await server.next();
+      generation.say(`answer to ${question}`);
+      generation.finish('stop', {prompt_tokens: prompt, completion_tokens: completion});
+      await page.shows(`answer to ${question}`);
+      await page.idle();
+      return generation;
+    };
+    const meter = () => page.tab.$eval('#context', (e) => [e.value, e.max, e.getAttribute('aria-label'), e.getAttribute('aria-valuetext')]);
+    assert.equal(await page.count('#context'), 0);  // nothing is known before the first answer
+    await ask('one', 900, 100);
+    assert.deepEqual(await meter(), [1000, 4096, 'Context', '1,000 of 4,096 tokens of the context']);
+    assert.equal(await page.count('#context-note'), 0);
+    await ask('two', 2200, 800);
+    assert.equal(await page.count('#context-note'), 0);
+    await ask('three', 3100, 177);  // 80.005 %
+    await page.shows('80 % of the context is taken.', '#context-note');
+    await page.send('four');
+    const refusal = "This model's maximum context length is 4096 tokens, and the prompt has 5000.";
+    (await server.next()).refuse(400, {message: refusal, code: 'context_length_exceeded'});
+    await page.shows(refusal);
+    await page.shows('The context is full', '#context-note');
+    await page.idle();
+    // The second question is the last one before which at most half was taken.
+    await page.press_button('#context-note .branch');
+    await page.waitFor(() => document.activeElement.matches('.edit-text') && document.activeElement.value === 'two');
+    await page.press('Enter');
+    const branch = await server.next();
+    assert.deepEqual(branch.messages, [user('one'), assistant('answer to one'), user('two')]);
+    branch.finish('stop', {prompt_tokens: 4000, completion_tokens: 90});
+    await page.idle();
+    await page.shows('The context is full', '#context-note');  // 99.9 %
+    await page.press_button('#context-note button');
+    await page.waitFor(() => !document.querySelector('.turn') && !document.getElementById('context'));
+    await ask('anew', 10, 5);
+    assert.deepEqual((await meter()).slice(0, 2), [15, 4096]);
+  },
+
   async files_become_a_part_of_the_message({page, server}) {
     const input = await page.tab.$('.composer input[type=file]');
     const drop = (name, content) => input.evaluate((element, n, c) => {

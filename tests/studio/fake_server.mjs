@@ -62,7 +62,7 @@ class Generation {
 
   refuse(status, body) {
     this.response.writeHead(status, {'Content-Type': 'application/json'});
-    this.response.end(typeof body === 'string' ? body : JSON.stringify({error: {message: body.message}}));
+    this.response.end(typeof body === 'string' ? body : JSON.stringify({error: body}));
   }
 
   fail(message) {
@@ -82,6 +82,7 @@ export class FakeServer {
   keepsHistory = true;
   conversations = new Map();
   collections = new Map();  // by name: documents by name
+  passage = {note: '', title: '', place: 'line 3'};  // of every document
   added = [];  // documents that were sent
   keys = new Map([['ann', {name: 'ann', scopes: ['inference', 'metrics'], parallel: 4, per_minute: 0, tokens_per_day: 100000, tokens_today: 1234}]]);
   requests = [];  // paths
@@ -204,7 +205,7 @@ export class FakeServer {
 
   /// As docs/collections-api.md says; a search finds the documents that contain the query.
   collectionRoutes(method, path, url, body, json) {
-    const [, , , name, action] = path.split('/');
+    const [, , , name, action] = path.split('/').map(decodeURIComponent);
     const info = (id) => ({name: id, documents: this.collections.get(id).size, chunks: 3 * this.collections.get(id).size, chunks_without_vector: 0, bytes: 212992});
     if (!name && method === 'POST') {
       this.collections.set(body.name, this.collections.get(body.name) ?? new Map());
@@ -213,7 +214,7 @@ export class FakeServer {
     if (!name) return json({data: [...this.collections.keys()].map(info)});
     const documents = this.collections.get(name);
     if (!documents) return json({error: {message: 'There is no such collection.'}}, 404);
-    if (method === 'GET') return json({...info(name), data: [...documents.keys()].map((id) => ({name: id, title: '', chunks: 3}))});
+    if (method === 'GET') return json({...info(name), data: [...documents.keys()].map((id) => ({name: id, title: this.passage.title, chunks: 3}))});
     if (method === 'DELETE') {
       if (action) documents.delete(url.searchParams.get('name'));
       else this.collections.delete(name);
@@ -226,7 +227,8 @@ export class FakeServer {
       return json({added: read.length, changed: 0, skipped: skipped.map((d) => `'${d.name ?? d.url}' is no document.`)});
     }
     const found = [...documents].filter(([, text]) => text.includes(body.query));
-    return json({note: '', data: found.map(([id, text], i) => ({id: i, document: id, title: '', place: 'line 3', text, score: 0.5}))});
+    const {note, ...passage} = this.passage;
+    return json({note, data: found.map(([id, text], i) => ({id: i, document: id, ...passage, text, score: 0.5}))});
   }
 
   history(method, path, url, body, json) {
@@ -240,7 +242,7 @@ export class FakeServer {
       const words = (url.searchParams.get('search') ?? '').toLowerCase();
       const data = [...this.conversations.values()]
         .filter((c) => [c.title, ...c.messages.map((m) => m.content)].some((text) => text.toLowerCase().includes(words)))
-        .map(({messages, writes, ...info}) => ({...info, message_count: messages.length, ...(words && {excerpt: `…\x02${words}\x03…`})}));
+        .map(({messages, writes, ...info}) => ({...info, message_count: messages.length, ...(words && {excerpt: info.excerpt ?? `…\x02${words}\x03…`})}));
       return json({data: data.sort((a, b) => b.pinned - a.pinned || b.updated - a.updated)});
     }
     let found = this.conversations.get(id);

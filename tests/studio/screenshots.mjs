@@ -59,6 +59,14 @@ const chat = async (page, server) => {
 /// Name, what is done before the picture, and the form of the page.
 const SHOTS = [
   ['studio', chat], ['studio-dark', chat, {dark: true}], ['studio-narrow', chat, {width: 390, height: 844, dark: true}],
+  ['studio-context', async (page, server) => {
+    await page.send('Name ten uses of a hash table, one a line.');
+    const generation = await server.next();
+    generation.say('1. Counting words\n2. Caches\n3. Removing duplicates');
+    generation.finish('length', {prompt_tokens: 3201, completion_tokens: 880});
+    await page.idle();
+    await page.tab.waitForSelector('#context-note');
+  }, {height: 520}],
   ['studio-first-visit', async () => {}, {seen: false}],
   ['studio-settings', async (page) => {
     await page.press('Control+,');

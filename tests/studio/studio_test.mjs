@@ -15,13 +15,15 @@ import {accessDarkTests, accessTests, speedTests, workTests} from './quality_tes
 import {RealServer} from './real_server.mjs';
 import {knowledgeTests} from './knowledge_tests.mjs';
 import {realTests} from './real_tests.mjs';
+import {pathDarkTests, pathTests} from './path_tests.mjs';
 import {safetyTests} from './safety_tests.mjs';
 import {StudioPage} from './studio_page.mjs';
 
 const [program, model, chromium, built, ...names] = process.argv.slice(2).filter((value) => !value.startsWith('--'));
 const LONG = [
   'every_view_is_accessible_when_narrow', 'every_view_is_accessible_in_the_dark', 'a_text_in_pieces_looks_like_the_whole',
-  'a_long_answer_at_500_tokens_a_second',
+  'a_long_answer_at_500_tokens_a_second', 'a_history_of_10_000_messages_opens', 'every_feature_on_a_phone',
+  'every_feature_in_the_dark', 'diagrams_of_advisories_stay_in_their_frame', 'a_text_is_shown_in_tokens',
 ];
 const leftOut = process.argv.includes('--sample') ? LONG : [];
 const folder = await mkdtemp(join(tmpdir(), 'chimere-studio-'));
@@ -96,6 +98,8 @@ try {
     await runFake(first, chatTests);
     await runFake(first, historyTests);
     await runFake(first, knowledgeTests);
+    await runFake(first, pathTests);
+    await runFake(first, pathDarkTests, {dark: true});
     await runFake(first, workTests);
   };
   const otherHalf = async () => {

@@ -1,5 +1,6 @@
 // Conversations as files: JSON with all branches, Markdown with the branch that is shown.
 import {t} from './i18n';
+import {messageOf} from './message_data';
 import {attempt, conversations, features, newId, openConversation, privateMode, storageOf, type Conversation} from './state';
 import {Tree} from './tree';
 import type {ConversationInfo, Message} from './types';
@@ -45,15 +46,13 @@ export async function importConversation(file: File) {
     if (read?.format !== 'chimere-conversation' || !Array.isArray(read.messages)) {
       throw new Error(t('{name} is no conversation that Studio exported.', {name: file.name}));
     }
-    const messages: Message[] = read.messages.map((m: Partial<Message>) => ({
-      id: String(m.id), parent: String(m.parent ?? ''), role: m.role ?? 'user', content: String(m.content ?? ''),
-      reasoning: String(m.reasoning ?? ''), created: Number(m.created) || Date.now(), complete: true, data: m.data ?? {},
-    }));
     const now = Date.now();
+    const messages: Message[] = read.messages.filter((m: unknown) => typeof m === 'object' && m !== null).map(messageOf)
+      .map((m: Message) => ({...m, created: m.created || now, complete: true}));
     const info: ConversationInfo = {
       id: newId(), title: String(read.title ?? file.name), folder: String(read.folder ?? ''), pinned: false,
       leaf: String(read.leaf ?? ''), created: now, updated: now, count: messages.length,
-      isPrivate: privateMode.value || !features.value.history, data: read.data ?? {},
+      isPrivate: privateMode.value || !features.value.history, data: {},
     };
     await storageOf(info).put(info.id, {title: info.title, folder: info.folder, leaf: info.leaf, data: info.data});
     if (messages.length) await storageOf(info).putMessages(info.id, messages);

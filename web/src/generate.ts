@@ -2,6 +2,7 @@
 import {batch} from '@preact/signals';
 import {events, Refused, request} from './api';
 import {t} from './i18n';
+import {sourcesOf, stepOf} from './message_data';
 import {Saver} from './saver';
 import {announcement, attempt, change, choices, connected, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
 import type {Choices, Message, TokenInfo, Usage} from './types';
@@ -53,9 +54,9 @@ export function requestBody(messages: Json[], c: Choices): Json {
 function readOrchestration(odo: Json, data: Message['data']) {
   if (odo.step) {
     const {name, seconds, ...details} = odo.step;
-    (data.steps ??= []).push({name, seconds, details});
+    (data.steps ??= []).push(stepOf(name, seconds, details));
   }
-  if (odo.sources) data.sources = odo.sources;
+  if (odo.sources) data.sources = sourcesOf(odo.sources);
   if (odo.passages) data.verdict = odo.passages;
   if (odo.mode) data.mode = odo.mode;
 }
@@ -114,6 +115,7 @@ export async function stream(body: Json, message: Message, signal: AbortSignal, 
       data.finish = 'stopped';
     } else {
       data.error = (error as Error).message;
+      if (error instanceof Refused) data.errorCode = error.code;
       if (error instanceof Refused && error.status === 404) void refreshModels();
     }
   }

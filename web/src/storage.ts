@@ -1,6 +1,7 @@
 // Where conversations are kept: on the server (its route /v1/conversations), or in this browser (IndexedDB) in private
 // mode and where the server keeps none.
 import {get, post, request, Refused} from './api';
+import {messageOf} from './message_data';
 import type {ConversationInfo, Message} from './types';
 
 export interface Change {
@@ -38,11 +39,6 @@ const fromWire = (c: Wire): ConversationInfo => ({
   count: c.message_count, isPrivate: false, excerpt: c.excerpt, data: c.data ?? {},
 });
 
-const messageFromWire = (m: Wire): Message => ({
-  id: m.id, parent: m.parent ?? '', role: m.role, content: m.content, reasoning: m.reasoning ?? '',
-  created: m.created, complete: m.complete ?? true, data: m.data ?? {},
-});
-
 const messageToWire = (m: Message): Wire => ({
   id: m.id, ...(m.parent && {parent: m.parent}), role: m.role, content: m.content, reasoning: m.reasoning,
   created: m.created, complete: m.complete, data: m.data,
@@ -65,7 +61,7 @@ export class ServerStorage implements Storage {
     return (await get<{data: Wire[]}>(`v1/conversations${query}`)).data.map(fromWire);
   }
   async messages(id: string) {
-    return (await get<{messages: Wire[]}>(`v1/conversations/${id}`)).messages.map(messageFromWire);
+    return (await get<{messages: Wire[]}>(`v1/conversations/${id}`)).messages.map(messageOf);
   }
   async put(id: string, change: Change) { await post(`v1/conversations/${id}`, change); }
   async putMessages(id: string, messages: Message[]) {

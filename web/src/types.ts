@@ -48,6 +48,7 @@ export interface MessageData {
   model?: string;
   finish?: string;
   error?: string;
+  errorCode?: string;  ///< the server's, where it refused
   usage?: Usage;
   firstMs?: number;  ///< until the first token
   totalMs?: number;

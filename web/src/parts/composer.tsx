@@ -3,6 +3,7 @@ import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {send} from '../generate';
 import {t} from '../i18n';
 import {announcement, features, notice, privateMode, type Conversation} from '../state';
+import {ContextMeter, ContextNote, useOfContext} from './context_meter';
 import {editRequest} from './message';
 import {Icon, IconButton} from './icon';
 
@@ -28,6 +29,7 @@ export function Composer({conversation, onSent}: {conversation: Conversation; on
   const [text, setText] = useState(() => localStorage.getItem(draftName(conversation)) ?? '');
   const [over, setOver] = useState(false);
   const running = conversation.running.value;
+  const use = useOfContext(conversation);
 
   const change_ = (value: string) => {
     setText(value);
@@ -79,6 +81,7 @@ export function Composer({conversation, onSent}: {conversation: Conversation; on
     <form id="form" class={`composer ${over ? 'over' : ''}`} onSubmit={(e) => { e.preventDefault(); submit(); }}
           onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
           onDrop={(e) => { e.preventDefault(); setOver(false); void attach(e.dataTransfer?.files ?? []); }}>
+      {use && <ContextNote use={use} busy={running !== null} />}
       <div class="composer-box">
         <textarea id="text" ref={field} rows={1} dir="auto" value={text} placeholder={t('Ask something')}
                   aria-label={t('Your message')} enterkeyhint="send" onKeyDown={onKey}
@@ -104,6 +107,7 @@ export function Composer({conversation, onSent}: {conversation: Conversation; on
             </label>
           )}
           <span class="gap" />
+          {use && <ContextMeter use={use} />}
           <span class="hint">{t('Enter sends, Shift+Enter begins a line')}</span>
           {running ? (
             <button type="button" id="stop" class="round" aria-label={t('Stop')} title={t('Stop')}

@@ -9,16 +9,18 @@ const STEPS: Record<string, string> = {
 
 const share = (value: unknown) => typeof value === 'number' ? `${number(value * 100)} %` : '';
 
+const words = (...values: unknown[]): string[] => values.filter((value) => typeof value === 'string' && value !== '') as string[];
+
 /// The details of a step in one line.
 function summary({name, details: d}: Step): string {
   const list = (values: unknown) => Array.isArray(values) ? values : [];
   switch (name) {
-    case 'route': return [d.mode, d.intent, d.pipeline].filter(Boolean).join(', ');
+    case 'route': return words(d.mode, d.intent, d.pipeline).join(', ');
     case 'probe': return t('certain to {share}', {share: share(d.confidence)});
-    case 'retrieve': return [t('{n} found', {n: list(d.sources).length}), d.verdict].filter(Boolean).join(', ');
-    case 'step': return [d.step, d.state === 'begins' ? '…' : ''].filter(Boolean).join(' ');
-    case 'tool': return [d.tool, d.outcome].filter(Boolean).join(': ');
-    case 'search': return t('round {n}, best {share}', {n: Number(d.round ?? 0), share: share(Math.max(0, ...list(d.scores).map(Number)))});
+    case 'retrieve': return [t('{n} found', {n: list(d.sources).length}), ...words(d.verdict)].join(', ');
+    case 'step': return words(d.step, d.state === 'begins' ? '…' : '').join(' ');
+    case 'tool': return words(d.tool, d.outcome).join(': ');
+    case 'search': return t('round {n}, best {share}', {n: typeof d.round === 'number' ? d.round : 0, share: share(Math.max(0, ...list(d.scores).filter((s) => typeof s === 'number')))});
     default: return share(d.score);
   }
 }
@@ -32,7 +34,7 @@ export function Steps({steps, running}: {steps: Step[]; running: boolean}) {
         {steps.map((step, i) => (
           <li key={i}>
             <strong>{t(STEPS[step.name] ?? step.name)}</strong> {summary(step)} <span class="faint">{seconds(step.seconds * 1000)}</span>
-            {Array.isArray(step.details.reasons) && <ul>{step.details.reasons.map((r, k) => <li key={k}>{String(r)}</li>)}</ul>}
+            {Array.isArray(step.details.reasons) && <ul>{words(...step.details.reasons).map((r, k) => <li key={k}>{r}</li>)}</ul>}
             {typeof step.details.text === 'string' && <p class="reasoning-text" dir="auto">{step.details.text}</p>}
           </li>
         ))}

@@ -3,7 +3,7 @@ import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {useFollowEnd} from '../follow_end';
 import {t} from '../i18n';
 import {Composer} from '../parts/composer';
-import {MessageView} from '../parts/message';
+import {editRequest, MessageView} from '../parts/message';
 import {Welcome} from '../parts/welcome';
 import {current} from '../state';
 
@@ -16,7 +16,10 @@ export function ChatView() {
   const [shown, setShown] = useState(SHOWN);
   const path = conversation.path();
   void conversation.leaf.value;
-  const messages = path.slice(Math.max(0, path.length - shown));
+  // A message that is to be edited is among those that are drawn.
+  const edited = path.findIndex((m) => m.id === editRequest.value);
+  const drawn = edited < 0 ? shown : Math.max(shown, path.length - edited);
+  const messages = path.slice(Math.max(0, path.length - drawn));
   const running = conversation.running.value !== null;
 
   useLayoutEffect(() => {
@@ -40,7 +43,7 @@ export function ChatView() {
             {...touches} aria-label={t('Conversation')}>
         <div id="messages" class="messages">
           {!path.length && <Welcome />}
-          {path.length > shown && <button class="link" onClick={() => setShown(shown + SHOWN)}>{t('Show earlier messages')}</button>}
+          {path.length > drawn && <button class="link" onClick={() => setShown(shown + SHOWN)}>{t('Show earlier messages')}</button>}
           {messages.map((message) => (
             <MessageView key={message.id} conversation={conversation} message={message}
                          isLast={message === path.at(-1)} running={running && message === path.at(-1)} />
