@@ -38,7 +38,7 @@ const fromWire = (c: Wire): ConversationInfo => ({
   count: c.message_count, isPrivate: false, excerpt: c.excerpt, data: c.data ?? {},
 });
 
-const messageFromWire = (m: Wire): Message => ({
+export const messageFromWire = (m: Wire): Message => ({
   id: m.id, parent: m.parent ?? '', role: m.role, content: m.content, reasoning: m.reasoning ?? '',
   created: m.created, complete: m.complete ?? true, data: m.data ?? {},
 });

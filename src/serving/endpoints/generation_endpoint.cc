@@ -65,6 +65,10 @@ void GenerationEndpoint::detach(const CallPtr& call, protocol::ChatRequest reque
                                              "'conversation', or give it a state folder.",
                                              "conversation", "unsupported_value"));
   }
+  if (call->stream->abandoned()) {  // before it began: that was how its client ended it
+    return respond(call, protocol::ApiError{protocol::ErrorCode("cancelled", 499),
+                                            "The request was cancelled."});
+  }
   std::shared_ptr<DetachedAnswer> answer;
   const auto error = context().detached->begin(
       {call->owner(), request.conversation.id, request.conversation.message},
