@@ -220,15 +220,14 @@ constexpr Conversation::Row place_row(FieldInfo info) {
   info.type_text = "id";
   info.valid = R"(["c-1"])";
   info.invalid = R"(["a/b", 1])";
-  return Conversation::other(
-      info, [](Fields& f, const FieldInfo& i, const RequestLimits&, ConversationFields& out) {
-        if (!f.text(i.name, out.*kMember)) {
-          f.missing(i.name);
-        } else if (!is_history_id(out.*kMember)) {
-          f.fail("'" + f.path_of(i.name) + "' must have 1 to 64 letters, digits, '-' and '_'.",
-                 i.name);
-        }
-      });
+  return Conversation::other(info, [](Fields& f, const FieldInfo& i, const RequestLimits&,
+                                      ConversationFields& out) {
+    if (!f.text(i.name, out.*kMember)) {
+      f.missing(i.name);
+    } else if (!is_history_id(out.*kMember)) {
+      f.fail("'" + f.path_of(i.name) + "' must have 1 to 64 letters, digits, '-' and '_'.", i.name);
+    }
+  });
 }
 
 constexpr auto kConversationRows = std::to_array<Conversation::Row>({

@@ -55,9 +55,10 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
     orchestrations_ = std::make_unique<WorkQueue>(kOrchestrations, kWaitingOrchestrations);
   }
   if (options.history != nullptr) detached_ = std::make_unique<DetachedAnswers>(*options.history);
-  const EndpointContext context = {models,     limits_,       volatile_rules_,       responder_,
-                                   metrics_,   usage_,        workers_,              compilers_,
-                                   orchestrator_, orchestrations_.get(), draining_, detached_.get()};
+  const EndpointContext context = {
+      models,    limits_,        volatile_rules_, responder_,    metrics_,
+      usage_,    workers_,       compilers_,      orchestrator_, orchestrations_.get(),
+      draining_, detached_.get()};
   endpoints_.push_back(std::make_unique<StatusEndpoint>(context, options.version, connections_));
   endpoints_.push_back(std::make_unique<AdminEndpoint>(context, active_, keys, usage_));
   endpoints_.push_back(std::make_unique<GenerationEndpoint>(context));

@@ -44,7 +44,8 @@ const ApiError kNoGeneration = {"generation_not_found",
 /// The number of the last event that the client has: of the query, or of the header with which
 /// browsers come back to a stream.
 std::optional<int64_t> last_event(const HttpHead& head) {
-  const std::string text = head.query_value("after").value_or(std::string(head.header("last-event-id")));
+  const std::string text =
+      head.query_value("after").value_or(std::string(head.header("last-event-id")));
   int64_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   const bool valid = error == std::errc() && end == text.data() + text.size() && out >= 0;

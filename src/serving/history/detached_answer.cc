@@ -30,8 +30,7 @@ DetachedAnswer::DetachedAnswer(Place place, StoredMessage before, std::string mo
   answer_.model = std::move(model);
 }
 
-std::string DetachedAnswer::open(std::span<const protocol::Choice> choices,
-                                 int64_t prompt_tokens) {
+std::string DetachedAnswer::open(std::span<const protocol::Choice> choices, int64_t prompt_tokens) {
   std::string events = inner_->open(choices, prompt_tokens);
   const std::scoped_lock lock(mutex_);
   events_.add(events);
@@ -94,8 +93,7 @@ std::string DetachedAnswer::fail(const protocol::ApiError& error) {
 }
 
 std::string DetachedAnswer::whole(std::span<const protocol::Choice> choices,
-                                  const protocol::Usage& usage,
-                                  const protocol::Timings& timings) {
+                                  const protocol::Usage& usage, const protocol::Timings& timings) {
   return inner_->whole(choices, usage, timings);
 }
 
@@ -164,7 +162,8 @@ void DetachedAnswer::attach(const std::shared_ptr<ResponseStream>& reader, Heade
 void DetachedAnswer::stop(std::function<void(const StoredMessage&)> done) {
   {
     const std::scoped_lock lock(mutex_);
-    if (state_ == State::kRunning || state_ == State::kEnded) on_stored_.push_back(std::exchange(done, {}));
+    if (state_ == State::kRunning || state_ == State::kEnded)
+      on_stored_.push_back(std::exchange(done, {}));
   }
   if (done) return done(message());
   cancel();
@@ -216,9 +215,9 @@ void DetachedAnswer::save(ConversationStore& store) {
   const auto position = [](const std::string& before, size_t saved) {
     return static_cast<int64_t>(before.size() + saved);
   };
-  const Result<void> stored = store.append(
-      owner, conversation, id, position(before_.content, saved_content_), content,
-      position(before_.reasoning, saved_reasoning_), reasoning);
+  const Result<void> stored =
+      store.append(owner, conversation, id, position(before_.content, saved_content_), content,
+                   position(before_.reasoning, saved_reasoning_), reasoning);
   if (stored.ok()) {
     saved_content_ += content.size();
     saved_reasoning_ += reasoning.size();

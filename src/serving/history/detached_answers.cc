@@ -56,8 +56,8 @@ std::optional<ApiError> DetachedAnswers::begin(const DetachedAnswer::Place& plac
       if (entry.ended || entry.answer->place().owner != place.owner) continue;
       ++running;
       if (same(entry.answer->place(), place)) {
-        return ApiError{"generation_running", "The message '" + place.message +
-                                                  "' is being generated; stop that first."};
+        return ApiError{"generation_running",
+                        "The message '" + place.message + "' is being generated; stop that first."};
       }
     }
     if (running >= kMostRunning) {
@@ -75,8 +75,8 @@ std::optional<ApiError> DetachedAnswers::begin(const DetachedAnswer::Place& plac
       }
       news->changed.notify_all();
     };
-    out = std::make_shared<DetachedAnswer>(place, *std::move(before), model, std::move(client),
-                                           wake);
+    out =
+        std::make_shared<DetachedAnswer>(place, *std::move(before), model, std::move(client), wake);
     entries_.push_back({out, std::nullopt});
     wake();
   }
