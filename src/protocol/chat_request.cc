@@ -5,6 +5,7 @@
 
 #include "protocol/foreign_values.h"
 #include "protocol/generation_fields.h"
+#include "protocol/history.h"
 #include "protocol/messages.h"
 #include "protocol/request_types.h"
 #include "protocol/tool_fields.h"
@@ -18,6 +19,12 @@ using Chat = FieldsOf<ChatRequest>;
 void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const ChatRequest& out) {
   check_continued(fields, out);
   check_tools(fields, out);
+  if (out.conversation.id.empty()) return;
+  if (!out.stream) fields.fail("'conversation' needs \"stream\": true.", "conversation");
+  if (out.n != 1) {
+    fields.fail("A message of a conversation has one text; set 'n' to 1.", "n",
+                "unsupported_value");
+  }
 }
 
 void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -205,6 +212,31 @@ void read_orchestration(Fields& fields, const FieldInfo& info, const RequestLimi
   }
 }
 
+using Conversation = FieldsOf<ConversationFields>;
+
+template <auto kMember>
+constexpr Conversation::Row place_row(FieldInfo info) {
+  info.required = true;
+  info.type_text = "id";
+  info.valid = R"(["c-1"])";
+  info.invalid = R"(["a/b", 1])";
+  return Conversation::other(info, [](Fields& f, const FieldInfo& i, const RequestLimits&,
+                                      ConversationFields& out) {
+    if (!f.text(i.name, out.*kMember)) {
+      f.missing(i.name);
+    } else if (!is_history_id(out.*kMember)) {
+      f.fail("'" + f.path_of(i.name) + "' must have 1 to 64 letters, digits, '-' and '_'.", i.name);
+    }
+  });
+}
+
+constexpr auto kConversationRows = std::to_array<Conversation::Row>({
+    place_row<&ConversationFields::id>({.name = "id", .help = "The conversation"}),
+    place_row<&ConversationFields::message>(
+        {.name = "message", .help = "Its message, stored before, which the generation extends"}),
+});
+constexpr ObjectType<ConversationFields> kConversationFieldsType{kConversationRows};
+
 constexpr auto kChatRows = std::to_array<Chat::Row>({
     messages_field<ChatRequest>({.help = "The conversation; a last message of the assistant is "
                                          "[continued](serving.md#continued-messages)",
@@ -318,6 +350,13 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
                  .invalid = R"([1, [], {"mode": "slow"}, {"mode": 1}, {"collections": "man"},
                                 {"collections": [1]}, {"other": 1}])"},
                 &read_orchestration),
+    Chat::object<&ChatRequest::conversation, kConversationFieldsType>(
+        {.name = "conversation",
+         .help = "The generation continues without its client and is [stored in a "
+                 "message](studio.md#answers-on-the-server) of the history; with `stream`",
+         .valid = R"([{"id": "c", "message": "m"}])",
+         .invalid = R"([1, [], {"id": "c"}, {"id": "a/b", "message": "m"}])",
+         .with = R"("stream": true)"}),
     Chat::refused("functions", "it is deprecated; use `tools`"),
     Chat::refused("function_call", "it is deprecated; use `tool_choice`"),
     Chat::refused("audio", "this model generates text only"),

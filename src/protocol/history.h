@@ -77,6 +77,8 @@ std::string conversation(const ConversationInfo& info, std::span<const StoredMes
 std::string conversation_info(const ConversationInfo& info);
 std::string conversation_deleted(std::string_view id);
 std::string history_stored(std::string_view id);
+/// One message, with its text as it is now.
+std::string conversation_message(const StoredMessage& message);
 
 }  // namespace chimere::protocol
 

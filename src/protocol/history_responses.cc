@@ -57,4 +57,8 @@ std::string history_stored(std::string_view id) {
   return to_text({{"object", "conversation.stored"}, {"id", id}});
 }
 
+std::string conversation_message(const StoredMessage& message) {
+  return to_text({{"object", "conversation.message"}, {"message", stored_message_json(message)}});
+}
+
 }  // namespace chimere::protocol

@@ -100,6 +100,12 @@ struct OrchestrationFields {
   std::vector<std::string> collections;  ///< to retrieve passages from
 };
 
+/// A message of the history that the server writes while it is generated, and both empty: none.
+struct ConversationFields {
+  std::string id;
+  std::string message;  ///< its id
+};
+
 struct ChatRequest : GenerationFields {
   std::vector<ChatMessage> messages;  ///< at least one
   std::string template_kwargs;        ///< a JSON object, or empty
@@ -107,6 +113,7 @@ struct ChatRequest : GenerationFields {
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
   OrchestrationFields orchestration = {};
+  ConversationFields conversation = {};
 };
 
 /// Anthropic's Messages.

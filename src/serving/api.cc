@@ -54,9 +54,11 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
   if (orchestrator_ != nullptr) {
     orchestrations_ = std::make_unique<WorkQueue>(kOrchestrations, kWaitingOrchestrations);
   }
+  if (options.history != nullptr) detached_ = std::make_unique<DetachedAnswers>(*options.history);
   const EndpointContext context = {
-      models,     limits_,       volatile_rules_,       responder_, metrics_, usage_, workers_,
-      compilers_, orchestrator_, orchestrations_.get(), draining_};
+      models,    limits_,        volatile_rules_, responder_,    metrics_,
+      usage_,    workers_,       compilers_,      orchestrator_, orchestrations_.get(),
+      draining_, detached_.get()};
   endpoints_.push_back(std::make_unique<StatusEndpoint>(context, options.version, connections_));
   endpoints_.push_back(std::make_unique<AdminEndpoint>(context, active_, keys, usage_));
   endpoints_.push_back(std::make_unique<GenerationEndpoint>(context));
@@ -79,10 +81,12 @@ Api::Api(const ApiOptions& options, ModelRegistry& models, KeyRing* keys)
 }
 
 void Api::stop() {
+  if (detached_) detached_->cancel_all();
   if (orchestrations_) orchestrations_->stop();
   workers_.stop();
   compilers_.stop();
   for (const auto& endpoint : endpoints_) endpoint->stop();
+  if (detached_) detached_->stop();
 }
 
 std::shared_ptr<const ApiKey> Api::presented_key(const HttpHead& head) const {

@@ -94,6 +94,7 @@ class Api final : public HttpHandler {
   WorkQueue compilers_;
   protocol::ChatOrchestrator* const orchestrator_;
   std::unique_ptr<WorkQueue> orchestrations_;
+  std::unique_ptr<DetachedAnswers> detached_;  ///< nullptr without history
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   Router router_;
 };

@@ -19,10 +19,14 @@ void ResponseStream::respond(HttpResponse response) {
 void ResponseStream::start_events(Headers headers, std::string content_type) {
   headers.emplace_back("Cache-Control", "no-cache");
   headers.emplace_back("X-Accel-Buffering", "no");  // stops nginx from buffering events
+  start_events_of({200, "", std::move(content_type), std::move(headers)});
+}
+
+void ResponseStream::start_events_of(HttpResponse head) {
   {
     const std::scoped_lock lock(mutex_);
-    comments_ = content_type == "text/event-stream";
-    waiting_.head = HttpResponse{200, "", std::move(content_type), std::move(headers)};
+    comments_ = head.content_type == "text/event-stream";
+    waiting_.head = std::move(head);
     streaming_ = true;
     any_waiting_ = true;
   }

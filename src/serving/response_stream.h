@@ -30,6 +30,8 @@ class ResponseStream {
   void respond(HttpResponse response);
   /// Starts a response of events, server-sent ones or lines of JSON (application/x-ndjson).
   void start_events(Headers headers, std::string content_type = "text/event-stream");
+  /// The same with the head of another stream's events.
+  void start_events_of(HttpResponse head);
   void event(std::string_view bytes);
   void end_events();
   struct Piece {

@@ -88,6 +88,54 @@ export const realTests = {
     assert.equal((await fetch(`${server.url}v1/conversations`)).status, 401);
   },
 
+  /// Loads the page again while messages stream: they go on, with the text that they have without that.
+  async a_page_that_is_loaded_again_follows_its_answer(page, {start}) {
+    const server = await start({flags: ['--ctx', '100000']});
+    const options = {ignore_eos: true, temperature: 1, seed: 5};
+    const answer = async () => {
+      const {data} = await (await fetch(`${server.url}v1/conversations`)).json();
+      const {messages} = await (await fetch(`${server.url}v1/conversations/${data[0].id}`)).json();
+      return messages.find((m) => m.role === 'assistant');
+    };
+    const expected = async (tokens) => {
+      const body = JSON.stringify({messages: [{role: 'user', content: LONG}], max_tokens: tokens, ...options});
+      const response = await fetch(`${server.url}v1/chat/completions`, {method: 'POST', body});
+      return (await response.json()).choices[0].message.content;
+    };
+    const shown = () => document.querySelector('.assistant .markdown')?.textContent.length ?? 0;
+    const longer = (than) => page.waitFor((n) => (document.querySelector('.assistant .markdown')?.textContent.length ?? 0) > n, than);
+    const ask = async (maxTokens) => {
+      await page.evaluate((choices) => localStorage.setItem('choices', JSON.stringify(choices)), {options, maxTokens});
+      await page.open(server.url);
+      await page.send(LONG);
+      await longer(200);
+      await page.tab.reload();
+    };
+    await page.open(server.url);
+    // To its end.
+    await ask(1500);
+    await longer(200);
+    await page.idle();
+    const whole = await answer();
+    assert.equal(whole.content, await expected(1500));
+    assert.equal(whole.complete ?? true, true);
+    assert.equal(whole.data.usage.completion, 1500);
+    const length = await page.evaluate(shown);
+    await page.tab.reload();  // from the history alone
+    await longer(length - 1);
+    assert.equal(await page.evaluate(shown), length);
+    // An endless one, until Stop.
+    await ask(100000);
+    await longer(400);
+    await page.press('Escape');
+    await page.idle();
+    await page.shows('Stopped.');
+    const stopped = await answer();
+    assert.equal(stopped.data.finish, 'stopped');
+    assert.ok(stopped.content.length > 400);
+    assert.ok((await expected(stopped.content.length)).startsWith(stopped.content));  // a token has a character or more
+  },
+
   /// Kills the server while a message streams: what was shown a second before is in the history.
   async a_killed_server_keeps_the_message_up_to_the_last_second(page, {start}) {
     const server = await start();

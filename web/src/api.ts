@@ -67,8 +67,9 @@ export async function post<T>(path: string, json: unknown): Promise<T> {
   return (await request(path, {json})).json() as Promise<T>;
 }
 
-/// The parsed events of a stream. Throws ServerGone if it ends before its last event.
-export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<any> {
+/// The parsed events of a stream; `seen` receives their numbers, of a stream that has some. Throws ServerGone if it ends
+/// before its last event.
+export async function* events(body: ReadableStream<Uint8Array>, seen?: (number: number) => void): AsyncGenerator<any> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let held = '';
@@ -84,7 +85,12 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
     held += decoder.decode(value, {stream: true});
     let from = 0;
     for (let end; (end = held.indexOf('\n\n', from)) >= 0; from = end + 2) {
-      const event = held.slice(from, end);
+      let event = held.slice(from, end);
+      if (event.startsWith('id: ')) {
+        const line = event.indexOf('\n');
+        seen?.(Number(event.slice(4, line)));
+        event = event.slice(line + 1);
+      }
       if (event === 'data: [DONE]') return;
       if (event.startsWith('data: ')) yield JSON.parse(event.slice(6));
     }

@@ -1,10 +1,12 @@
 // Generations: from the messages of a branch to the next one.
 import {batch} from '@preact/signals';
-import {events, Refused, request} from './api';
+import {events, post, Refused, request, ServerGone, serverReturned} from './api';
 import {t} from './i18n';
 import {sourcesOf, stepOf} from './message_data';
 import {Saver} from './saver';
-import {announcement, attempt, change, choices, connected, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
+import {announcement, attempt, change, choices, connected, current, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
+import {messageOf} from './message_data';
+import {ServerStorage} from './storage';
 import type {Choices, Message, TokenInfo, Usage} from './types';
 
 const MAX_STORED_TOKENS = 2000;  // of log-probabilities kept with a message
@@ -70,15 +72,89 @@ function usageOf(u: Json): Usage {
   };
 }
 
-/// Streams an answer into `message`; calls `changed` after each event.
-export async function stream(body: Json, message: Message, signal: AbortSignal, changed: () => void) {
-  const began = performance.now();
-  const data = message.data;
-  const tokens: TokenInfo[] = [];
+/// An answer that the server generates whether or not the page reads it, and stores in the message.
+interface Kept {
+  conversation: string;
+  resumed: boolean;  ///< it has begun before; there is no request
+  begun: () => void;  ///< called when the server has said that it keeps the answer
+}
+
+const PAUSES_MS = [300, 1000, 2000, 4000, 8000];  // before attempts to come back to a stream
+
+const pathOf = (kept: Kept, message: Message) => `v1/conversations/${kept.conversation}/messages/${message.id}`;
+
+/// The events of an answer. Comes back to a kept one when the connection ends.
+async function* answerEvents(body: Json, message: Message, signal: AbortSignal, kept?: Kept): AsyncGenerator<any> {
+  let last = -1;
+  const seen = (number: number) => {
+    if (last < 0) kept?.begun();
+    last = number;
+  };
+  for (let failures = 0; ; ++failures) {
+    try {
+      const again = kept && (kept.resumed || last >= 0);
+      const response = again ?
+        await request(`${pathOf(kept, message)}/events${last >= 0 ? `?after=${last}` : ''}`, {signal}) :
+        await request('v1/chat/completions', {
+          json: kept ? {...body, conversation: {id: kept.conversation, message: message.id}} : body, signal,
+        });
+      for await (const event of events(response.body!, seen)) {
+        failures = 0;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      if (!(error instanceof ServerGone) || last < 0 || failures === PAUSES_MS.length) throw error;
+      await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[failures]));
+      signal.throwIfAborted();
+    }
+  }
+}
+
+function adopt(message: Message, other: Message) {
+  message.content = other.content;
+  message.reasoning = other.reasoning;
+  message.complete = other.complete;
+  for (const name of Object.keys(message.data)) delete (message.data as Json)[name];
+  Object.assign(message.data, other.data);
+}
+
+/// Makes a kept answer, whose stream ended too early, what the server has of it. Returns whether there is no more to say.
+async function settle(kept: Kept, message: Message, error: Error, stops: boolean): Promise<boolean> {
   try {
-    const response = await request('v1/chat/completions', {json: body, signal});
-    for await (const event of events(response.body!)) {
-      if (event.error) throw new Error(event.error.message);
+    if (stops) {
+      adopt(message, messageOf((await post<Json>(`${pathOf(kept, message)}/stop`, {})).message));
+      return true;
+    }
+    if (error instanceof Refused && error.status === 404) {  // the server was restarted, or the answer ended long ago
+      const stored = (await new ServerStorage().messages(kept.conversation)).find((m) => m.id === message.id);
+      if (stored) adopt(message, stored);
+      if (stored && !stored.complete && !kept.resumed) message.data.error = t('The connection to the server ended before the answer was complete.');
+      return true;
+    }
+  } catch { /* the server does not answer, or has ended it */ }
+  if (stops || !(error instanceof ServerGone)) return false;
+  if (!kept.resumed) message.data.error = error.message;
+  return true;  // it may still be generated: resume() comes back to it
+}
+
+/// Streams an answer into `message`; calls `changed` after each event.
+export async function stream(body: Json, message: Message, signal: AbortSignal, changed: () => void, kept?: Kept) {
+  const began = kept?.resumed ? performance.now() - Math.max(0, Date.now() - message.created) : performance.now();
+  const data = message.data;
+  let tokens: TokenInfo[] = [];
+  let isKept = kept?.resumed;
+  const begun = () => {
+    isKept = true;
+    kept!.begun();
+  };
+  try {
+    for await (const event of answerEvents(body, message, signal, kept && {...kept, begun})) {
+      if (event.error) throw event.error.code === 'cancelled' ? new DOMException('', 'AbortError') : new Error(event.error.message);
+      if (event.message) {  // the whole so far
+        adopt(message, messageOf(event.message));
+        tokens = [];
+      }
       if (event.model) data.model = event.model;
       if (event.odo) readOrchestration(event.odo, data);
       if (event.usage) data.usage = usageOf(event.usage);
@@ -111,6 +187,7 @@ export async function stream(body: Json, message: Message, signal: AbortSignal, 
     }
     if (message.reasoning && data.reasoningMs === undefined) data.reasoningMs = performance.now() - began;
   } catch (error) {
+    if (kept && (isKept || signal.aborted) && await settle(kept, message, error as Error, signal.aborted)) return changed();
     if ((error as Error).name === 'AbortError') {
       data.finish = 'stopped';
     } else {
@@ -139,29 +216,53 @@ async function generate(conversation: Conversation, answer: Message, continues: 
   answer.complete = false;
   conversation.running.value = controller;
   const before = conversation.tree.path(answer.parent).filter(inContext);
+  const onServer = conversation.storage instanceof ServerStorage;
   const saver = new Saver(conversation.storage, conversation.info.id, answer, unsaved);
   let close = () => {};
   try {
     const body = requestBody([...before, ...(continues ? [answer] : [])].map(toApi), choices.value);
     if (continues) delete body.response_format;
-    saver.begin();
+    const stored = saver.begin();
     close = () => saver.flush();
     addEventListener('pagehide', close);
-    await stream(body, answer, controller.signal, () => { ++conversation.progress.value; });
+    const kept = onServer && await stored ?
+      {conversation: conversation.info.id, resumed: false, begun: () => saver.release()} : undefined;
+    await stream(body, answer, controller.signal, () => { ++conversation.progress.value; }, kept);
   } catch (error) {  // a schema or tools that are no JSON
     answer.data.error = (error as Error).message;
     answer.complete = true;
   }
   removeEventListener('pagehide', close);
+  ended(conversation, answer);
+  await saver.end();
+  if (models.value.some((m) => m.state !== 'ready')) void refreshModels();
+}
+
+function ended(conversation: Conversation, answer: Message) {
   batch(() => {
     conversation.running.value = null;
     ++conversation.progress.value;
     conversation.changed();
-    announcement.value = answer.data.error ?? t('The answer is complete.');
+    if (answer.data.error || answer.complete) announcement.value = answer.data.error ?? t('The answer is complete.');
   });
-  await saver.end();
-  if (models.value.some((m) => m.state !== 'ready')) void refreshModels();
 }
+
+/// Follows the answer at the end of the branch that is shown if it was not complete when it was read: the server may
+/// still generate it.
+async function resume(conversation: Conversation) {
+  const answer = conversation.path().at(-1);
+  if (answer?.role !== 'assistant' || answer.complete || conversation.running.value) return;
+  if (!(conversation.storage instanceof ServerStorage)) return;
+  const controller = new AbortController();
+  conversation.running.value = controller;
+  delete answer.data.error;
+  await stream({}, answer, controller.signal, () => { ++conversation.progress.value; },
+               {conversation: conversation.info.id, resumed: true, begun: () => {}});
+  ended(conversation, answer);
+}
+
+current.subscribe((conversation) => void resume(conversation));
+serverReturned.subscribe((count) => { if (count) void resume(current.value); });
 
 /// Turns that failed, or were stopped before the answer began, are shown but not part of the context.
 export function inContext(m: Message): boolean {
@@ -240,6 +341,7 @@ export function showBranch(conversation: Conversation, id: string) {
   conversation.info.leaf = leaf;
   conversation.leaf.value = leaf;
   void change(conversation.info, {leaf});
+  void resume(conversation);
 }
 
 export async function removeMessage(conversation: Conversation, message: Message) {

@@ -13,6 +13,7 @@ export class Saver {
   private contentBytes = 0;
   private reasoningBytes = 0;
   private broken = false;
+  private released = false;
   private timer = 0;
   private busy: Promise<void> = Promise.resolve();
 
@@ -20,10 +21,18 @@ export class Saver {
   constructor(private readonly storage: Storage, private readonly conversation: string,
               private readonly message: Message, private before: Message[] = []) {}
 
-  /// Stores the message as it is. To be called first.
-  begin() {
-    this.busy = this.putWhole();
+  /// Stores the message as it is. To be called first. Resolves to whether it is stored.
+  async begin(): Promise<boolean> {
     this.timer = window.setInterval(() => this.flush(), INTERVAL_MS);
+    this.busy = this.putWhole();
+    await this.busy;
+    return !this.broken;
+  }
+
+  /// The server stores what follows.
+  release() {
+    clearInterval(this.timer);
+    this.released = true;
   }
 
   /// Stores what is new, after what is being stored. `keepalive`: also while the page closes.
@@ -31,6 +40,7 @@ export class Saver {
 
   async end() {
     clearInterval(this.timer);
+    if (this.released) return;
     this.busy = this.busy.then(() => this.putWhole());
     await this.busy;
     if (!this.broken) return;
@@ -40,6 +50,7 @@ export class Saver {
   }
 
   private async part() {
+    if (this.released) return;
     if (this.broken) return this.putWhole();
     const {content, reasoning} = this.message;
     const more = content.slice(this.content);

@@ -12,6 +12,7 @@
 #include "protocol/requests.h"
 #include "protocol/volatile_lines.h"
 #include "serving/call.h"
+#include "serving/history/detached_answers.h"
 #include "serving/metrics.h"
 #include "serving/model_registry.h"
 #include "serving/router.h"
@@ -32,6 +33,7 @@ struct EndpointContext {
   protocol::ChatOrchestrator* orchestrator;  ///< nullptr: all chats are plain
   WorkQueue* orchestrations;                 ///< runs orchestrated chats, which wait for models
   const std::atomic<bool>& draining;
+  DetachedAnswers* detached;  ///< nullptr: the server keeps no conversations
 };
 
 /// A group of routes: a new API is a class of its own, and a line in the constructor of Api.

@@ -54,7 +54,32 @@ void GenerationEndpoint::chat_completion(const CallPtr& call) {
     return respond(call, *error);
   }
   const MakeWriter make_writer = writer(*call, request, true);
+  if (!request.conversation.id.empty()) return detach(call, std::move(request), make_writer);
   chat(call, std::move(request), make_writer);
+}
+
+void GenerationEndpoint::detach(const CallPtr& call, protocol::ChatRequest request,
+                                const MakeWriter& make_writer) {
+  if (context().detached == nullptr) {
+    return respond(call, protocol::bad_field("This server keeps no conversations; leave out "
+                                             "'conversation', or give it a state folder.",
+                                             "conversation", "unsupported_value"));
+  }
+  if (call->stream->abandoned()) {  // before it began: that was how its client ended it
+    return respond(call, protocol::ApiError{protocol::ErrorCode("cancelled", 499),
+                                            "The request was cancelled."});
+  }
+  std::shared_ptr<DetachedAnswer> answer;
+  const auto error = context().detached->begin(
+      {call->owner(), request.conversation.id, request.conversation.message},
+      reply_name(model_of(*call), request), call->stream, answer);
+  if (error) return respond(call, *error);
+  call->stream = answer->stream();
+  chat(call, std::move(request),
+       [answer, make_writer](const std::vector<protocol::Warning>& warnings) {
+         answer->write_with(make_writer(warnings));
+         return answer;
+       });
 }
 
 void GenerationEndpoint::completion(const CallPtr& call) {

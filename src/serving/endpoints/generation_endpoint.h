@@ -13,6 +13,8 @@ class GenerationEndpoint final : public GeneratingEndpoint {
 
  private:
   void chat_completion(const CallPtr& call);
+  /// A chat whose generation continues without its client.
+  void detach(const CallPtr& call, protocol::ChatRequest request, const MakeWriter& make_writer);
   void completion(const CallPtr& call);
   /// llama.cpp's form of it.
   void llama_completion(const CallPtr& call);

@@ -11,27 +11,20 @@ namespace {
 
 using protocol::ApiError;
 
-ApiError from_history(const Error& error) {
-  switch (error.code) {
-    case Error::Code::kNotFound:
-      return {"conversation_not_found", error.message};
-    case Error::Code::kInvalidArgument:
-      return {"history_gap", error.message};
-    default:
-      return {"history_failed", error.message};
-  }
-}
-
-/// The parts of a path below /v1/conversations/: ID[/ACTION[/MESSAGE]].
+/// The parts of a path below /v1/conversations/: ID[/ACTION[/MESSAGE[/OF_MESSAGE]]].
 struct HistoryPath {
-  std::string id, action, message;
+  std::string id, action, message, of_message;
+
+  bool is_of_message(std::string_view what) const {
+    return action == "messages" && of_message == what;
+  }
 };
 
 std::optional<HistoryPath> history_path(const Call& call) {
   std::string_view rest(call.request.head.path);
   rest.remove_prefix(std::min(rest.size(), call.route.size()));
   HistoryPath out;
-  for (std::string* part : {&out.id, &out.action, &out.message}) {
+  for (std::string* part : {&out.id, &out.action, &out.message, &out.of_message}) {
     *part = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(rest.size(), part->size() + 1));
   }
@@ -44,6 +37,20 @@ const ApiError kNoConversation = {"conversation_not_found",
                                   "An id has 1 to 64 letters, digits, '-' and '_'."};
 const ApiError kNoAction = {"not_found",
                             "There is nothing at this path; docs/serving.md lists the routes."};
+const ApiError kNoGeneration = {"generation_not_found",
+                                "No generation of this message runs or has just ended; the message "
+                                "has what there is."};
+
+/// The number of the last event that the client has: of the query, or of the header with which
+/// browsers come back to a stream.
+std::optional<int64_t> last_event(const HttpHead& head) {
+  const std::string text =
+      head.query_value("after").value_or(std::string(head.header("last-event-id")));
+  int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  const bool valid = error == std::errc() && end == text.data() + text.size() && out >= 0;
+  return valid ? std::optional(out) : std::nullopt;
+}
 
 }  // namespace
 
@@ -85,6 +92,7 @@ void HistoryEndpoint::list(const CallPtr& call) const {
 void HistoryEndpoint::show(const CallPtr& call) const {
   const auto path = history_path(*call);
   if (!path) return respond(call, kNoConversation);
+  if (path->is_of_message("events")) return attach(call, {call->owner(), path->id, path->message});
   if (!path->action.empty()) return respond(call, kNoAction);
   const auto info = store_.info(call->owner(), path->id);
   if (!info.ok()) return respond(call, from_history(info.error()));
@@ -96,6 +104,9 @@ void HistoryEndpoint::show(const CallPtr& call) const {
 void HistoryEndpoint::post(const CallPtr& call) const {
   const auto path = history_path(*call);
   if (!path) return respond(call, kNoConversation);
+  if (path->is_of_message("stop")) {
+    return stop_generation(call, {call->owner(), path->id, path->message});
+  }
   const std::string& body = call->request.body;
   const std::string& owner = call->owner();
   Result<void> done;
@@ -125,6 +136,26 @@ void HistoryEndpoint::post(const CallPtr& call) const {
   respond(call, HttpResponse{200, protocol::history_stored(path->id)});
 }
 
+void HistoryEndpoint::attach(const CallPtr& call, const DetachedAnswer::Place& place) const {
+  const auto answer = context().detached->find(place);
+  if (answer == nullptr) return respond(call, kNoGeneration);
+  if (call->request.head.method == "HEAD") {
+    return respond(call, HttpResponse{200, "", "text/event-stream"});
+  }
+  context().responder.finish(call, {});  // counted when it begins
+  answer->attach(call->stream, context().responder.extra_headers(*call),
+                 last_event(call->request.head));
+}
+
+void HistoryEndpoint::stop_generation(const CallPtr& call,
+                                      const DetachedAnswer::Place& place) const {
+  const auto answer = context().detached->find(place);
+  if (answer == nullptr) return respond(call, kNoGeneration);
+  answer->stop([this, call](const StoredMessage& message) {
+    respond(call, HttpResponse{200, protocol::conversation_message(message)});
+  });
+}
+
 void HistoryEndpoint::erase(const CallPtr& call) const {
   if (call->route == "/v1/conversations") {
     const auto done = store_.erase_all(call->owner());
@@ -133,7 +164,8 @@ void HistoryEndpoint::erase(const CallPtr& call) const {
   }
   const auto path = history_path(*call);
   if (!path) return respond(call, kNoConversation);
-  if (!path->action.empty() && (path->action != "messages" || path->message.empty())) {
+  if (!path->of_message.empty() ||
+      (!path->action.empty() && (path->action != "messages" || path->message.empty()))) {
     return respond(call, kNoAction);
   }
   const auto done = path->action.empty()

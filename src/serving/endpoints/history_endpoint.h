@@ -21,6 +21,10 @@ class HistoryEndpoint final : public Endpoint {
   void show(const CallPtr& call) const;
   /// POST /v1/conversations/ID, and with /messages and /append behind it.
   void post(const CallPtr& call) const;
+  /// The events of the generation of a message.
+  void attach(const CallPtr& call, const DetachedAnswer::Place& place) const;
+  /// Ends it.
+  void stop_generation(const CallPtr& call, const DetachedAnswer::Place& place) const;
   void erase(const CallPtr& call) const;
 
   ConversationStore& store_;

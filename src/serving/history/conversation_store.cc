@@ -41,6 +41,26 @@ Error no_conversation(const std::string& id) {
   return not_found("There is no conversation '" + id + "'.");
 }
 
+Error no_message(const std::string& id) {
+  return not_found("The conversation has no message '" + id + "'.");
+}
+
+constexpr const char* kMessageColumns =
+    "id, parent, role, content, reasoning, data, created, complete";
+
+StoredMessage message_of(const Statement& row) {
+  StoredMessage out;
+  out.id = row.text(0);
+  out.parent = row.text(1);
+  out.role = row.text(2);
+  out.content = row.text(3);
+  out.reasoning = row.text(4);
+  out.data = row.text(5);
+  out.created = row.integer(6);
+  out.complete = row.integer(7) != 0;
+  return out;
+}
+
 /// Runs a statement that returns no rows.
 template <typename... Values>
 Result<void> execute(Database& database, const std::string& sql, const Values&... values) {
@@ -139,7 +159,7 @@ Result<void> ConversationStore::append(const std::string& owner, const std::stri
                                                   "WHERE conversation = ?1 AND id = ?2"));
     CHIMERE_CHECK_OK(find.bind(row, message));
     CHIMERE_TRY(const bool found, find.step());
-    if (!found) return not_found("The conversation has no message '" + message + "'.");
+    if (!found) return no_message(message);
     message_row = find.integer(0);
     // A repeated request brings bytes that are there.
     const auto leave_new = [](int64_t at, int64_t stored, std::string_view& text) {
@@ -165,23 +185,43 @@ Result<std::vector<StoredMessage>> ConversationStore::messages(const std::string
   const std::scoped_lock lock(mutex_);
   CHIMERE_TRY(const int64_t row, row_of(owner, id));
   CHIMERE_TRY(Statement select,
-              database_.prepare("SELECT id, parent, role, content, reasoning, data, created, "
-                                "complete FROM message WHERE conversation = ?1 ORDER BY row"));
+              database_.prepare(std::string("SELECT ") + kMessageColumns +
+                                " FROM message WHERE conversation = ?1 ORDER BY row"));
   CHIMERE_CHECK_OK(select.bind(row));
   std::vector<StoredMessage> out;
   while (true) {
     CHIMERE_TRY(const bool found, select.step());
     if (!found) return out;
-    StoredMessage& m = out.emplace_back();
-    m.id = select.text(0);
-    m.parent = select.text(1);
-    m.role = select.text(2);
-    m.content = select.text(3);
-    m.reasoning = select.text(4);
-    m.data = select.text(5);
-    m.created = select.integer(6);
-    m.complete = select.integer(7) != 0;
+    out.push_back(message_of(select));
   }
+}
+
+Result<StoredMessage> ConversationStore::message(const std::string& owner, const std::string& id,
+                                                 const std::string& message) {
+  const std::scoped_lock lock(mutex_);
+  CHIMERE_TRY(const int64_t row, row_of(owner, id));
+  CHIMERE_TRY(Statement select,
+              database_.prepare(std::string("SELECT ") + kMessageColumns +
+                                " FROM message WHERE conversation = ?1 AND id = ?2"));
+  CHIMERE_CHECK_OK(select.bind(row, message));
+  CHIMERE_TRY(const bool found, select.step());
+  if (!found) return no_message(message);
+  return message_of(select);
+}
+
+Result<void> ConversationStore::update_message(const std::string& owner, const std::string& id,
+                                               const StoredMessage& message) {
+  const std::scoped_lock lock(mutex_);
+  CHIMERE_TRY(Transaction transaction, Transaction::begin(database_));
+  CHIMERE_TRY(const int64_t row, row_of(owner, id));
+  CHIMERE_CHECK_OK(execute(database_,
+                           "UPDATE message SET content = ?3, reasoning = ?4, data = ?5, complete = "
+                           "?6, indexed = 0 WHERE conversation = ?1 AND id = ?2",
+                           row, message.id, message.content, message.reasoning, message.data,
+                           message.complete));
+  if (database_.changes() == 0) return no_message(message.id);
+  CHIMERE_CHECK_OK(touch(row));
+  return transaction.commit();
 }
 
 Result<void> ConversationStore::overwrite_deleted() {

@@ -52,6 +52,12 @@ class ConversationStore {
   Result<void> append(const std::string& owner, const std::string& id, const std::string& message,
                       int64_t content_at, std::string_view content, int64_t reasoning_at,
                       std::string_view reasoning);
+  Result<StoredMessage> message(const std::string& owner, const std::string& id,
+                                const std::string& message);
+  /// Replaces text, data and completeness of the message with its id. Errors: also kNotFound (the
+  /// conversation has none).
+  Result<void> update_message(const std::string& owner, const std::string& id,
+                              const StoredMessage& message);
 
   /// Overwrites what it deletes, in the file and in its journal.
   Result<void> erase(const std::string& owner, const std::string& id);
