@@ -363,7 +363,7 @@ AnswerRun::Error AnswerRun::run(std::shared_ptr<const Pipeline> pipeline) {
   if (auto error = enrich()) return error;
   const bool unanswerable = !report_.verdict.empty() && passages_.empty();
   Error error;
-  if (unanswerable && pipeline_->enrich.only_passages) {
+  if (unanswerable && only_passages()) {
     error = do_not_know();
   } else {
     protocol::ChatRequest request = base_request();
