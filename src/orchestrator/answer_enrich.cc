@@ -32,8 +32,8 @@ bool AnswerRun::only_passages() const {
   return request_.orchestration.only_passages || pipeline_->enrich.only_passages;
 }
 
-std::vector<double> AnswerRun::relevance(const std::string& question,
-                                         std::span<const Passage> passages) const {
+std::vector<double> AnswerRun::rated(const std::string& question,
+                                     std::span<const Passage> passages) const {
   std::vector<double> out = relevance_of(question, passages);
   if (!form_) return out;
   std::vector<double> facts(passages.size(), 0.0);
@@ -41,12 +41,13 @@ std::vector<double> AnswerRun::relevance(const std::string& question,
     facts[fact.passage] = std::max(facts[fact.passage], fact.score);
   }
   const double correct = pipeline_->enrich.correct;
+  const bool found = std::ranges::any_of(facts, [](double score) { return score > 0; });
   for (size_t i = 0; i < out.size(); ++i) {
     if (facts[i] > 0) {
       out[i] = correct + (1 - correct) * facts[i];
     } else if (only_passages() && pipeline_->enrich.forms) {
       out[i] = 0;
-    } else {
+    } else if (found) {
       out[i] = std::min(out[i], correct);
     }
   }
@@ -84,7 +85,7 @@ AnswerRun::Error AnswerRun::enrich() {
   if (auto error = retrieve(question, found)) return error;
   form_ = form_of(question);
   if (form_) reason("the question has a form: sentences with its fact answer it");
-  std::vector<double> relevance = this->relevance(question, found);
+  std::vector<double> relevance = rated(question, found);
   Verdict verdict = verdict_of(relevance, spec);
   if (verdict != Verdict::kCorrect) {
     // Once more with the words that matter alone.
@@ -96,7 +97,7 @@ AnswerRun::Error AnswerRun::enrich() {
       if (auto error = retrieve(words, found)) return error;
     }
     if (found.size() > before) {
-      relevance = this->relevance(question, found);
+      relevance = rated(question, found);
       verdict = verdict_of(relevance, spec);
     }
   }

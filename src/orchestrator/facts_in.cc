@@ -277,10 +277,55 @@ class Matcher {
 
   /// "The neighbouring Ostrand has 900 inhabitants" does not tell of the title's town.
   bool has_other_subject(const Sentence& sentence) const {
+    if (placed_elsewhere(sentence) || acts_on_another(sentence)) return true;
     const size_t name = leading_name(sentence);
     if (name == std::string::npos || known_name(sentence.tokens[name])) return false;
+    if (!is_person(sentence, name)) return true;
     // "Anna Keller founded it": the answer itself, or who did it.
-    return form_.kind != AnswerKind::kPerson && !is_person(sentence, name);
+    if (form_.kind == AnswerKind::kPerson) return is_passive(sentence);
+    for (size_t i = name + 2; i < sentence.tokens.size(); ++i) {
+      const std::string& word = sentence.tokens[i].word;
+      if (in_table(kPronouns, word) || is_article(word)) return false;
+    }
+    return true;
+  }
+
+  /// "At Ostrand, the market takes place on Monday."
+  bool placed_elsewhere(const Sentence& sentence) const {
+    if (!in_table(kBeforePlaces, sentence.tokens[0].word)) return false;
+    size_t name = 1;
+    while (name < sentence.tokens.size() && is_article(sentence.tokens[name].word)) ++name;
+    if (name == sentence.tokens.size() || !is_name(sentence, name)) return false;
+    for (size_t i = name; i < sentence.tokens.size(); ++i) {
+      const Token& token = sentence.tokens[i];
+      if (known_name(token) && token.capital) return false;
+      if (in_table(kPronouns, token.word)) return false;
+    }
+    return true;
+  }
+
+  /// "Petra Holm manages Ostrand Mill."
+  bool acts_on_another(const Sentence& sentence) const {
+    if (form_.kind == AnswerKind::kAny || form_.kind == AnswerKind::kPlace) return false;
+    for (size_t i = 0; i + 1 < sentence.tokens.size(); ++i) {
+      if (!asked_fact(sentence.tokens[i].same)) continue;
+      size_t object = i + 1;
+      while (object < sentence.tokens.size() && is_article(sentence.tokens[object].word)) ++object;
+      const bool name = object < sentence.tokens.size() && is_name(sentence, object);
+      if (name && i > 0 && leading_name(sentence) < i && !known_name(sentence.tokens[object])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// "was founded by"
+  bool is_passive(const Sentence& sentence) const {
+    for (size_t i = 0; i + 1 < sentence.tokens.size(); ++i) {
+      const bool by = sentence.tokens[i + 1].word == "by";
+      if (by && asked_fact(sentence.tokens[i].same)) return true;
+    }
+    return false;
   }
 
   /// Whether the pronoun of a sentence stands for another name than the one that is asked about.
