@@ -205,6 +205,10 @@ class Matcher {
     return std::ranges::any_of(form_.words,
                                [&](const AskedWord& w) { return !w.name && w.same == same; });
   }
+  bool optional(std::string_view same) const {
+    return std::ranges::any_of(form_.words,
+                               [&](const AskedWord& w) { return w.optional && w.same == same; });
+  }
   bool known_name(const Token& token) const {
     return asked(token.same) || has(title_, token.same);
   }
@@ -253,15 +257,25 @@ class Matcher {
     if (skipped_in_facts(token.word) || in_table(kPronouns, token.word)) return false;
     if (i + 1 == sentence.tokens.size()) return false;
     const Token& next = sentence.tokens[i + 1];
+    // "Ostrand pie is": a name before a noun; "Old letters are": none.
+    const bool noun = i + 2 < sentence.tokens.size() && !is_weak_word(token.word) &&
+                      !skipped_in_facts(next.word) &&
+                      in_table(kAuxiliaries, sentence.tokens[i + 2].word);
     return next.capital || next.verb || in_table(kAuxiliaries, next.word) || next.word == "lies" ||
-           next.word == "s" || next.word == "stands";
+           next.word == "s" || next.word == "stands" || noun;
   }
 
   /// The name that a sentence begins with, before its verb; npos: there is none.
-  static size_t leading_name(const Sentence& sentence) {
+  size_t leading_name(const Sentence& sentence) const {
     for (size_t i = 0; i < sentence.tokens.size(); ++i) {
       const Token& token = sentence.tokens[i];
-      if (in_table(kAuxiliaries, token.word) || token.verb) break;
+      if (in_table(kAuxiliaries, token.word) || token.verb || token.clause > 0) break;
+      if (i == 0 ? in_table(kPronouns, token.word) : in_table(kPlaceWords, token.word)) break;
+      // The fact itself, unless it is the fact of a name: "the mayor of Ostrand".
+      const bool last = i + 1 == sentence.tokens.size();
+      const bool named = !last && (sentence.tokens[i + 1].word == "of" ||
+                                   (sentence.tokens[i + 1].capital && !optional(token.same)));
+      if (!token.capital && asked_fact(token.same) && !has(title_, token.same) && !named) break;
       size_t prior = i;
       while (prior > 0 && is_article(sentence.tokens[prior - 1].word)) --prior;
       const bool placed = prior > 0 && in_table(kBeforePlaces, sentence.tokens[prior - 1].word);
@@ -270,7 +284,7 @@ class Matcher {
     return std::string::npos;
   }
 
-  static bool is_person(const Sentence& sentence, size_t name) {
+  bool is_person(const Sentence& sentence, size_t name) const {
     return name + 1 < sentence.tokens.size() && is_name(sentence, name + 1) &&
            !sentence.tokens[name + 1].landmark;
   }
@@ -283,9 +297,15 @@ class Matcher {
     if (!is_person(sentence, name)) return true;
     // "Anna Keller founded it": the answer itself, or who did it.
     if (form_.kind == AnswerKind::kPerson) return is_passive(sentence);
+    const bool owners = std::ranges::all_of(
+        form_.words, [](const AskedWord& word) { return !word.name || word.owner; });
     for (size_t i = name + 2; i < sentence.tokens.size(); ++i) {
       const std::string& word = sentence.tokens[i].word;
-      if (in_table(kPronouns, word) || is_article(word)) return false;
+      if (in_table(kPronouns, word)) return false;
+      if (word != "the" || i + 1 == sentence.tokens.size()) continue;
+      const bool other = form_.kind != AnswerKind::kAny &&
+                         !asked_fact(sentence.tokens[i + 1].same);  // "founded the company"
+      if (owners || other) return false;
     }
     return true;
   }
@@ -296,10 +316,12 @@ class Matcher {
     size_t name = 1;
     while (name < sentence.tokens.size() && is_article(sentence.tokens[name].word)) ++name;
     if (name == sentence.tokens.size() || !is_name(sentence, name)) return false;
+    while (name < sentence.tokens.size() && sentence.tokens[name].capital) ++name;
     for (size_t i = name; i < sentence.tokens.size(); ++i) {
       const Token& token = sentence.tokens[i];
       if (known_name(token) && token.capital) return false;
-      if (in_table(kPronouns, token.word)) return false;
+      if (token.word == "it" || token.word == "he" || token.word == "she" || token.word == "they")
+        return false;
     }
     return true;
   }
@@ -348,6 +370,15 @@ class Matcher {
   /// "The population of Ostrand", "Ostrand's population", "Ostrand, whose population".
   bool of_another(const Sentence& sentence) const {
     const std::vector<Token>& tokens = sentence.tokens;
+    for (size_t i = 1; i < tokens.size(); ++i) {
+      // "The Ostrand press", where the title is "Marlow press".
+      const Token& prior = tokens[i - 1];
+      if (asked_fact(tokens[i].same) && has(title_, tokens[i].same) && prior.capital &&
+          !known_name(prior) && !skipped_in_facts(prior.word) &&
+          !in_table(kPronouns, prior.word)) {
+        return true;
+      }
+    }
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (!asked_fact(tokens[i].same) || tokens[i].verb) continue;
       size_t owner = i + 1;
@@ -429,30 +460,34 @@ class Matcher {
     });
   }
 
-  static bool is_year(const Sentence& sentence, size_t i) {
+  bool is_year(const Sentence& sentence, size_t i) const {
     const std::string& word = sentence.tokens[i].word;
     if (!all_digits(word) || word.size() < 3 || word.size() > 4) return false;
     const std::string prior = i > 0 ? sentence.tokens[i - 1].word : "";
-    const bool dated = in_table(kBeforePlaces, prior) || in_table(kTimeWords, prior) ||
-                       prior == "of" || prior == "year" || prior == "around" || prior == "circa" ||
-                       prior == "until" || i == 0;
+    if (before_unit(sentence, i)) return false;
+    const bool dated = in_table(kBeforeYears, prior) || in_table(kTimeWords, prior) || i == 0;
     const int value = value_of(word);
     return dated && value >= 100 && value <= 2200;
   }
 
-  static bool is_time(const Sentence& sentence, size_t i) {
+  /// "1900 grams", "1900 gates" where gates are counted.
+  bool before_unit(const Sentence& sentence, size_t i) const {
+    if (i + 1 == sentence.tokens.size()) return false;
+    const Token& next = sentence.tokens[i + 1];
+    return std::ranges::find(kUnits, next.word, &Unit::unit) != kUnits.end() ||
+           (!form_.counted.empty() && next.same == form_.counted);
+  }
+
+  bool is_time(const Sentence& sentence, size_t i) {
     const Token& token = sentence.tokens[i];
     // "may" and "march" are months with a capital.
     const bool month = token.word != "may" && token.word != "march";
     if (in_table(kTimeWords, token.word) && (month || token.capital)) return true;
     const bool four = all_digits(token.word) && token.word.size() == 4 && token.word[0] <= '2';
-    const bool unit = i + 1 < sentence.tokens.size() &&
-                      std::ranges::find(kUnits, sentence.tokens[i + 1].word, &Unit::unit) !=
-                          kUnits.end();
-    return token.clock || is_year(sentence, i) || (four && !unit);
+    return token.clock || is_year(sentence, i) || (four && !before_unit(sentence, i));
   }
 
-  static bool is_number(const Sentence& sentence, size_t i) {
+  bool is_number(const Sentence& sentence, size_t i) {
     const Token& token = sentence.tokens[i];
     if (in_table(kNumberWords, token.word)) {
       const bool one_of = token.word == "one" && i + 1 < sentence.tokens.size() &&

@@ -184,7 +184,9 @@ class Reader {
   /// "The height of the tower", "Marlow's height": the noun says the kind.
   void head_noun(size_t at) {
     for (size_t i = at; i < words_.size(); ++i) {
-      const bool head = i + 1 == words_.size() || words_[i + 1] == "of" || words_[i + 1] == "in";
+      const bool last = i + 1 == words_.size();
+      const bool head = last ? std::ranges::find(words_, "s") != words_.end()
+                             : words_[i + 1] == "of" || words_[i + 1] == "in";
       const AskedNoun* const noun = head && form_.kind == AnswerKind::kAny ? asked_noun(words_[i])
                                                                             : nullptr;
       if (noun != nullptr) form_.kind = noun->kind;
@@ -208,6 +210,11 @@ class Reader {
     const size_t before = i > 1 && (words_[i - 1] == "the" || words_[i - 1] == "a") ? 2 : 1;
     out.landmark = i >= before && (in_table(kLandmarks, words_[i - before]) ||
                                    in_table(kContrasts, words_[i - before]));
+    const bool same_name =
+        i > 0 && has_capital(views_[i - 1]) && !form_.words.empty() && form_.words.back().owner;
+    out.owner = (i >= before && (words_[i - before] == "of" || words_[i - before] == "in" ||
+                                 words_[i - before] == "at")) ||
+                (i + 1 < words_.size() && words_[i + 1] == "s") || same_name;
     if (std::ranges::find(form_.words, out.same, &AskedWord::same) == form_.words.end()) {
       form_.words.push_back(std::move(out));
     }
@@ -257,16 +264,14 @@ std::string concept_of(std::string_view word) {
   }
   std::string out = stem(word);
   const auto cut = [&](size_t bytes) { out.resize(out.size() - bytes); };
-  // Short words, which stem() leaves alone.
-  if (out.size() == word.size()) {
-    if (out.size() > 5 && out.ends_with("ing")) {
-      cut(3);
-    } else if (out.size() > 3 && out.ends_with("ed")) {
-      cut(2);
-    } else if (out.size() > 3 && out.ends_with('s') && !out.ends_with("ss") &&
-               !out.ends_with("us") && !out.ends_with("is")) {
-      cut(1);
-    }
+  // stem() leaves short words alone.
+  if (out.size() > 5 && out.ends_with("ing")) {
+    cut(3);
+  } else if (out.size() > 3 && out.ends_with("ed")) {
+    cut(2);
+  } else if (out.size() > 3 && out.ends_with('s') && !out.ends_with("ss") &&
+             !out.ends_with("us") && !out.ends_with("is")) {
+    cut(1);
   }
   while (out.size() > 2 && (out.back() == 'e' || out.back() == 'i' || out.back() == 'y')) cut(1);
   const bool verb = word.ends_with("ed") || word.ends_with("ing");

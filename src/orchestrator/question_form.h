@@ -34,6 +34,7 @@ struct AskedWord {
   std::string same;       ///< concept_of() the word
   bool name = false;      ///< written like a name: the title or headings may have it
   bool optional = false;  ///< the noun of "which river": a sentence with it is better
+  bool owner = false;     ///< a name after "of" or with "'s": the fact is of a part of it
   bool landmark = false;  ///< after "near", "beside" and such in the question itself
 };
 

@@ -33,7 +33,7 @@ inline constexpr auto kIrregularVerbs = std::to_array<SameWord>({
     {"struck", "strike"}, {"sung", "sing"}, {"sunk", "sink"}, {"swam", "swim"}, {"swum", "swim"},
     {"taken", "take"}, {"taught", "teach"}, {"told", "tell"}, {"took", "take"}, {"used", "use"},
     {"won", "win"}, {"wore", "wear"}, {"worn", "wear"}, {"wove", "weave"}, {"woven", "weave"},
-    {"written", "write"}, {"wrote", "write"}, {"became", "become"}, {"began", "begin"},
+    {"written", "write"}, {"wrote", "write"}, {"beaten", "beat"}, {"became", "become"}, {"began", "begin"},
     {"begun", "begin"}, {"left", "leave"}, {"lit", "light"}, {"shown", "show"},
 });
 inline constexpr auto kSameWords = std::to_array<SameWord>({
@@ -112,7 +112,7 @@ inline constexpr auto kFillers = std::to_array<std::string_view>({
     "shall", "she", "sort", "than", "then", "these", "they", "them", "those", "total", "type",
     "upon", "usually", "were", "whose", "whom", "after", "before", "between", "during", "per",
     "through", "under", "over", "until", "since", "onto", "within", "against", "around", "along",
-    "much", "many", "often", "out", "up", "off", "down", "us", "d", "ll", "re", "ve", "m"});
+    "much", "many", "often", "one", "out", "up", "off", "down", "us", "d", "ll", "re", "ve", "m"});
 /// Function words of commands' documentation that are words like others in facts.
 inline constexpr auto kFactWords = std::to_array<std::string_view>({
     "command", "file", "give", "help", "make", "need", "program", "say", "show", "use", "used",
@@ -209,6 +209,10 @@ inline constexpr auto kBeforePlaces = std::to_array<std::string_view>({
     "at", "by", "for", "from", "in", "near", "on", "since", "to", "towards", "under", "until",
     "with", "beside", "between", "behind", "above", "below", "through", "into", "during", "after",
     "before"});
+/// What precedes a number of three or four digits that is a year.
+inline constexpr auto kBeforeYears = std::to_array<std::string_view>({
+    "about", "after", "around", "before", "by", "circa", "during", "from", "in", "of", "since",
+    "to", "until", "year"});
 /// Words that stand for what was named before.
 inline constexpr auto kPronouns = std::to_array<std::string_view>({
     "he", "her", "here", "his", "it", "its", "she", "their", "there", "they", "this", "these"});

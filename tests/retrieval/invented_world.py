@@ -231,10 +231,11 @@ class World:
         if r.random() < 0.4:
             stranger = self.name(kind)
             self.absent.append(table[stated[0]][at + 1].format(n=stranger, m=stranger.removeprefix("the ")))
-        if r.random() < 0.5:
-            sentences.append(self.distraction(kind, withheld[0]))
         sentences += r.sample(ASIDES, 2)
         r.shuffle(sentences)
+        # Last, so that no pronoun follows that could mean the other thing.
+        if r.random() < 0.5:
+            sentences.append(self.distraction(kind, withheld[0]))
         half = len(sentences) // 2
         first = " ".join([INTRODUCTIONS[kind].format(n=upper), *sentences[:half]])
         title = upper.removeprefix("The ")
