@@ -41,11 +41,12 @@ std::vector<double> AnswerRun::rated(const std::string& question,
     facts[fact.passage] = std::max(facts[fact.passage], fact.score);
   }
   const double correct = pipeline_->enrich.correct;
+  const When forms = pipeline_->enrich.forms;
   const bool found = std::ranges::any_of(facts, [](double score) { return score > 0; });
   for (size_t i = 0; i < out.size(); ++i) {
     if (facts[i] > 0) {
       out[i] = correct + (1 - correct) * facts[i];
-    } else if (only_passages() && pipeline_->enrich.forms) {
+    } else if (only_passages() && (found ? forms != When::kNever : forms == When::kAlways)) {
       out[i] = 0;
     } else if (found) {
       out[i] = std::min(out[i], correct);
@@ -130,6 +131,8 @@ AnswerRun::Error AnswerRun::enrich() {
   }
   step("retrieve", {{"verdict", report_.verdict}, {"sources", std::move(sources)}});
   if (passages_.empty()) return std::nullopt;
+  unstated_ = form_ && only_passages() && spec.forms == When::kAuto &&
+              facts_in(*form_, passages_).empty();
   std::vector<std::string> texts;
   for (const Passage& p : passages_) texts.push_back(p.name + " " + p.place + " " + p.text);
   citations_.emplace(std::move(texts));

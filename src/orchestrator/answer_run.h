@@ -123,6 +123,7 @@ class AnswerRun {
   std::vector<std::string> collections_;
   std::vector<Passage> passages_;  ///< in the prompt, refined
   std::optional<QuestionForm> form_;
+  bool unstated_ = false;  ///< no sentence of the passages has what the form asks for
   std::optional<Citations> citations_;
   Clock::time_point began_ = Clock::now();
 };
