@@ -262,7 +262,8 @@ class Matcher {
                       !skipped_in_facts(next.word) &&
                       in_table(kAuxiliaries, sentence.tokens[i + 2].word);
     return next.capital || next.verb || in_table(kAuxiliaries, next.word) || next.word == "lies" ||
-           next.word == "s" || next.word == "stands" || noun;
+           next.word == "s" || next.word == "stands" || noun ||
+           in_table(kContrasts, next.word);
   }
 
   /// The name that a sentence begins with, before its verb; npos: there is none.

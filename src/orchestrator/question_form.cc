@@ -128,6 +128,7 @@ class Reader {
     if (measure == kMeasures.end()) return false;
     form_.kind = AnswerKind::kNumber;
     form_.units = measure->units;
+    ++telling_;
     const bool lasts = word == "long" && at + 1 < words_.size() &&
                        (words_[at + 1] == "do" || words_[at + 1] == "does" ||
                         words_[at + 1] == "did" || words_[at + 1] == "must" ||
@@ -160,7 +161,8 @@ class Reader {
     const bool is = word == "is" || word == "are" || word == "was" || word == "were";
     if (!is) {  // "What does the mill grind?"
       take_from(at + 1);
-      return std::ranges::any_of(form_.words, [](const AskedWord& w) { return !w.name; });
+      return words_.back() != "do" && form_.words.size() > 1 &&
+             std::ranges::any_of(form_.words, [](const AskedWord& w) { return !w.name; });
     }
     size_t noun = at + 1;
     while (noun < words_.size() && (words_[noun] == "the" || words_[noun] == "a")) ++noun;
@@ -216,6 +218,7 @@ class Reader {
                                  words_[i - before] == "at")) ||
                 (i + 1 < words_.size() && words_[i + 1] == "s") || same_name;
     if (std::ranges::find(form_.words, out.same, &AskedWord::same) == form_.words.end()) {
+      telling_ += !out.name && !is_weak_word(word) ? 1 : 0;
       form_.words.push_back(std::move(out));
     }
   }
@@ -230,7 +233,10 @@ class Reader {
     if (required == 0) {
       for (AskedWord& word : form_.words) word.optional = false;
     }
-    if (form_.words.empty()) return {};
+    // A fact has a subject and something that is said of it.
+    const bool names = std::ranges::any_of(form_.words, &AskedWord::name);
+    const bool place = form_.kind == AnswerKind::kPlace && names;
+    if (telling_ < (names ? 1 : 2) && !place) return {};
     return std::move(form_);
   }
 
@@ -238,6 +244,7 @@ class Reader {
   const std::vector<std::string_view> views_;
   std::vector<std::string> words_;
   QuestionForm form_;
+  int telling_ = 0;  ///< words that are neither names nor words of any request
 };
 
 }  // namespace
@@ -273,11 +280,11 @@ std::string concept_of(std::string_view word) {
              !out.ends_with("us") && !out.ends_with("is")) {
     cut(1);
   }
-  while (out.size() > 2 && (out.back() == 'e' || out.back() == 'i' || out.back() == 'y')) cut(1);
   const bool verb = word.ends_with("ed") || word.ends_with("ing");
   const char last = out.empty() ? ' ' : out.back();
   const bool twice = out.size() > 3 && out[out.size() - 2] == last;
   if (verb && twice && last != 'l' && last != 's' && last != 'f' && last != 'z') cut(1);
+  while (out.size() > 2 && (out.back() == 'e' || out.back() == 'i' || out.back() == 'y')) cut(1);
   return out;
 }
 

@@ -95,7 +95,7 @@ inline constexpr auto kDocumentNouns = std::to_array<std::string_view>({
     "argument", "command", "commands", "difference", "example", "exit", "file", "files", "flag",
     "flags", "format", "function", "functions", "idea", "library", "macro", "meaning", "option",
     "options", "package", "page", "parameter", "point", "program", "programs", "purpose", "setting",
-    "switch", "syntax", "tool", "tools", "utility", "variable"});
+    "supposed", "switch", "syntax", "tool", "tools", "utility", "variable"});
 
 /// Words before the question proper, and requests without a question word.
 inline constexpr auto kLeadIns = std::to_array<std::string_view>({
