@@ -131,8 +131,8 @@ AnswerRun::Error AnswerRun::enrich() {
   }
   step("retrieve", {{"verdict", report_.verdict}, {"sources", std::move(sources)}});
   if (passages_.empty()) return std::nullopt;
-  unstated_ = form_ && only_passages() && spec.forms == When::kAuto &&
-              facts_in(*form_, passages_).empty();
+  unstated_ =
+      form_ && only_passages() && spec.forms == When::kAuto && facts_in(*form_, passages_).empty();
   std::vector<std::string> texts;
   for (const Passage& p : passages_) texts.push_back(p.name + " " + p.place + " " + p.text);
   citations_.emplace(std::move(texts));

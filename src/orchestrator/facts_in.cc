@@ -169,14 +169,14 @@ class Matcher {
   /// Of a sentence; 0: it does not answer.
   double score(size_t at) const {
     const Sentence& sentence = sentences_[at];
-    size_t own = 0;       // words that the sentence has
-    size_t told = 0;      // of these, those that are no names, or that the section's heading has
+    size_t own = 0;        // words that the sentence has
+    size_t told = 0;       // of these, those that are no names, or that the section's heading has
     bool borrows = false;  // a name from the title, the headings or a sentence before
     bool missing = false;
     for (const AskedWord& word : form_.words) {
       const bool here = mentions(sentence, word);
-      const bool above = has(sentence.heading, word.same) ||
-                         (has(place_, word.same) && !has(title_, word.same));
+      const bool above =
+          has(sentence.heading, word.same) || (has(place_, word.same) && !has(title_, word.same));
       own += here ? 1 : 0;
       told += !word.name && (here || above) ? 1 : 0;
       if (here || above || word.optional) continue;
@@ -209,9 +209,7 @@ class Matcher {
     return std::ranges::any_of(form_.words,
                                [&](const AskedWord& w) { return w.optional && w.same == same; });
   }
-  bool known_name(const Token& token) const {
-    return asked(token.same) || has(title_, token.same);
-  }
+  bool known_name(const Token& token) const { return asked(token.same) || has(title_, token.same); }
 
   static bool mentions(const Sentence& sentence, const AskedWord& word) {
     return std::ranges::any_of(sentence.tokens, [&](const Token& token) {
@@ -221,9 +219,8 @@ class Matcher {
 
   /// Whether a sentence before has the name and this one refers back.
   bool before(size_t at, const AskedWord& word) const {
-    const bool refers = std::ranges::any_of(sentences_[at].tokens, [](const Token& token) {
-      return in_table(kPronouns, token.word);
-    });
+    const bool refers = std::ranges::any_of(
+        sentences_[at].tokens, [](const Token& token) { return in_table(kPronouns, token.word); });
     if (!refers) return false;
     for (size_t i = at; i-- > 0;) {
       if (mentions(sentences_[i], word)) return true;
@@ -262,8 +259,7 @@ class Matcher {
                       !skipped_in_facts(next.word) &&
                       in_table(kAuxiliaries, sentence.tokens[i + 2].word);
     return next.capital || next.verb || in_table(kAuxiliaries, next.word) || next.word == "lies" ||
-           next.word == "s" || next.word == "stands" || noun ||
-           in_table(kContrasts, next.word);
+           next.word == "s" || next.word == "stands" || noun || in_table(kContrasts, next.word);
   }
 
   /// The name that a sentence begins with, before its verb; npos: there is none.
@@ -354,8 +350,8 @@ class Matcher {
   /// Whether the pronoun of a sentence stands for another name than the one that is asked about.
   bool refers_to_another(size_t at) const {
     const std::vector<Token>& tokens = sentences_[at].tokens;
-    const auto pronoun = std::ranges::find_if(
-        tokens, [](const Token& t) { return in_table(kPronouns, t.word); });
+    const auto pronoun =
+        std::ranges::find_if(tokens, [](const Token& t) { return in_table(kPronouns, t.word); });
     if (pronoun == tokens.end()) return false;
     const std::string& word = pronoun->word;
     const bool person = word == "he" || word == "she" || word == "his" || word == "her";
@@ -375,8 +371,7 @@ class Matcher {
       // "The Ostrand press", where the title is "Marlow press".
       const Token& prior = tokens[i - 1];
       if (asked_fact(tokens[i].same) && has(title_, tokens[i].same) && prior.capital &&
-          !known_name(prior) && !skipped_in_facts(prior.word) &&
-          !in_table(kPronouns, prior.word)) {
+          !known_name(prior) && !skipped_in_facts(prior.word) && !in_table(kPronouns, prior.word)) {
         return true;
       }
     }
@@ -423,9 +418,8 @@ class Matcher {
       if (asked(token.same) && form_.kind != AnswerKind::kReason) continue;
       if (is_kind(sentence, i) && clause_tells(sentence, token.clause)) return true;
     }
-    const bool she = std::ranges::any_of(sentence.tokens, [](const Token& t) {
-      return t.word == "he" || t.word == "she";
-    });
+    const bool she = std::ranges::any_of(
+        sentence.tokens, [](const Token& t) { return t.word == "he" || t.word == "she"; });
     return form_.kind == AnswerKind::kPerson && she;
   }
 
@@ -479,7 +473,7 @@ class Matcher {
            (!form_.counted.empty() && next.same == form_.counted);
   }
 
-  bool is_time(const Sentence& sentence, size_t i) {
+  bool is_time(const Sentence& sentence, size_t i) const {
     const Token& token = sentence.tokens[i];
     // "may" and "march" are months with a capital.
     const bool month = token.word != "may" && token.word != "march";
@@ -488,7 +482,7 @@ class Matcher {
     return token.clock || is_year(sentence, i) || (four && !before_unit(sentence, i));
   }
 
-  bool is_number(const Sentence& sentence, size_t i) {
+  bool is_number(const Sentence& sentence, size_t i) const {
     const Token& token = sentence.tokens[i];
     if (in_table(kNumberWords, token.word)) {
       const bool one_of = token.word == "one" && i + 1 < sentence.tokens.size() &&
@@ -526,8 +520,7 @@ class Matcher {
     size_t prior = i;
     while (prior > 0 && is_article(sentence.tokens[prior - 1].word)) --prior;
     if (prior == 0 || is_article(token.word)) return false;
-    return in_table(kPlaceWords, sentence.tokens[prior - 1].word) &&
-           !skipped_in_facts(token.word);
+    return in_table(kPlaceWords, sentence.tokens[prior - 1].word) && !skipped_in_facts(token.word);
   }
 
   const QuestionForm& form_;

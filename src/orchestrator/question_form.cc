@@ -65,7 +65,9 @@ class Reader {
   size_t question_word() const {
     for (size_t i = 0; i < words_.size() && i <= kMostLeadIn; ++i) {
       if (in_table(kQuestionWords, words_[i])) {
-        const auto lead = [&](size_t w) { return in_table(kLeadIns, words_[w]) || words_[w] == "i"; };
+        const auto lead = [&](size_t w) {
+          return in_table(kLeadIns, words_[w]) || words_[w] == "i";
+        };
         bool leads = true;
         for (size_t w = 0; w < i; ++w) leads = leads && lead(w);
         const auto begin = static_cast<size_t>(views_[i].data() - part_.data());
@@ -81,9 +83,9 @@ class Reader {
   std::optional<QuestionForm> request() {
     size_t at = 0;
     while (at < words_.size() && in_table(kLeadIns, words_[at])) ++at;
-    const bool asked = at > 0 && at < words_.size() && words_[at - 1] == "the" &&
-                       (words_[0] == "name" || words_[0] == "give" || words_[0] == "tell" ||
-                        words_[0] == "state");
+    const bool asked =
+        at > 0 && at < words_.size() && words_[at - 1] == "the" &&
+        (words_[0] == "name" || words_[0] == "give" || words_[0] == "tell" || words_[0] == "state");
     const auto of = std::ranges::find(words_, "of");
     if (!asked || of == words_.end()) return {};
     head_noun(at);
@@ -129,10 +131,10 @@ class Reader {
     form_.kind = AnswerKind::kNumber;
     form_.units = measure->units;
     ++telling_;
-    const bool lasts = word == "long" && at + 1 < words_.size() &&
-                       (words_[at + 1] == "do" || words_[at + 1] == "does" ||
-                        words_[at + 1] == "did" || words_[at + 1] == "must" ||
-                        words_[at + 1] == "should");
+    const bool lasts =
+        word == "long" && at + 1 < words_.size() &&
+        (words_[at + 1] == "do" || words_[at + 1] == "does" || words_[at + 1] == "did" ||
+         words_[at + 1] == "must" || words_[at + 1] == "should");
     if (lasts) {
       form_.kind = AnswerKind::kDuration;
       take_from(at + 1);
@@ -189,8 +191,8 @@ class Reader {
       const bool last = i + 1 == words_.size();
       const bool head = last ? std::ranges::find(words_, "s") != words_.end()
                              : words_[i + 1] == "of" || words_[i + 1] == "in";
-      const AskedNoun* const noun = head && form_.kind == AnswerKind::kAny ? asked_noun(words_[i])
-                                                                            : nullptr;
+      const AskedNoun* const noun =
+          head && form_.kind == AnswerKind::kAny ? asked_noun(words_[i]) : nullptr;
       if (noun != nullptr) form_.kind = noun->kind;
       if (noun == nullptr || noun->said) take(i);
     }
@@ -225,9 +227,9 @@ class Reader {
 
   std::optional<QuestionForm> finished() {
     const auto required = std::ranges::count_if(form_.words, [](const AskedWord& w) {
-      return !w.optional && !w.name && !std::ranges::any_of(kLightVerbs, [&](std::string_view verb) {
-        return concept_of(verb) == w.same;
-      });
+      return !w.optional && !w.name &&
+             !std::ranges::any_of(
+                 kLightVerbs, [&](std::string_view verb) { return concept_of(verb) == w.same; });
     });
     // "What fuel does it use": "use" alone says too little.
     if (required == 0) {
@@ -264,8 +266,8 @@ bool skipped_in_facts(std::string_view word) {
 }
 
 std::string concept_of(std::string_view word) {
-  for (const std::span<const SameWord> table : {std::span<const SameWord>(kIrregularVerbs),
-                                                std::span<const SameWord>(kSameWords)}) {
+  for (const std::span<const SameWord> table :
+       {std::span<const SameWord>(kIrregularVerbs), std::span<const SameWord>(kSameWords)}) {
     const auto same = std::ranges::find(table, word, &SameWord::word);
     if (same != table.end()) word = same->same;
   }
@@ -276,8 +278,8 @@ std::string concept_of(std::string_view word) {
     cut(3);
   } else if (out.size() > 3 && out.ends_with("ed")) {
     cut(2);
-  } else if (out.size() > 3 && out.ends_with('s') && !out.ends_with("ss") &&
-             !out.ends_with("us") && !out.ends_with("is")) {
+  } else if (out.size() > 3 && out.ends_with('s') && !out.ends_with("ss") && !out.ends_with("us") &&
+             !out.ends_with("is")) {
     cut(1);
   }
   const bool verb = word.ends_with("ed") || word.ends_with("ing");

@@ -1,6 +1,7 @@
-// What a question asks for, by its words alone: of which subject, which fact, and what kind of thing
-// the answer is. And the sentences of passages that have all of it: a model too weak to judge
-// passages answers from these, or says that it does not know. English; other questions have no form.
+// What a question asks for, by its words alone: of which subject, which fact, and what kind of
+// thing the answer is. And the sentences of passages that have all of it: a model too weak to judge
+// passages answers from these, or says that it does not know. English; other questions have no
+// form.
 #ifndef CHIMERE_ORCHESTRATOR_QUESTION_FORM_H_
 #define CHIMERE_ORCHESTRATOR_QUESTION_FORM_H_
 

@@ -20,11 +20,19 @@ std::string answer(const std::string& question, const std::string& text,
 }
 
 TEST(QuestionForm, ConceptsJoinFormsOfWords) {
-  for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{
-           {"built", "builder"}, {"building", "build"},   {"founder", "founded"},
-           {"closes", "closed"}, {"stopped", "stops"},    {"carries", "carried"},
-           {"tall", "height"},   {"weighs", "heavy"},     {"inhabitants", "people"},
-           {"born", "birth"},    {"discovers", "discoverer"}, {"gates", "gate"}}) {
+  for (const auto& [a, b] :
+       std::vector<std::pair<std::string, std::string>>{{"built", "builder"},
+                                                        {"building", "build"},
+                                                        {"founder", "founded"},
+                                                        {"closes", "closed"},
+                                                        {"stopped", "stops"},
+                                                        {"carries", "carried"},
+                                                        {"tall", "height"},
+                                                        {"weighs", "heavy"},
+                                                        {"inhabitants", "people"},
+                                                        {"born", "birth"},
+                                                        {"discovers", "discoverer"},
+                                                        {"gates", "gate"}}) {
     EXPECT_EQ(concept_of(a), concept_of(b)) << a << " " << b;
   }
   EXPECT_NE(concept_of("bridge"), concept_of("bride"));
@@ -35,20 +43,20 @@ TEST(QuestionForm, KindsOfAnswers) {
     const char* question;
     AnswerKind kind;
   };
-  for (const Row& row : std::vector<Row>{
-           {"Who founded Marlow Works?", AnswerKind::kPerson},
-           {"Could you tell me when the mill was built?", AnswerKind::kTime},
-           {"In which year was the mill built?", AnswerKind::kTime},
-           {"Where does the Corva lily grow?", AnswerKind::kPlace},
-           {"How many gates does Marlow have?", AnswerKind::kNumber},
-           {"How long does the bread bake?", AnswerKind::kDuration},
-           {"How long is the bridge of Marlow?", AnswerKind::kNumber},
-           {"How often is the lily watered?", AnswerKind::kFrequency},
-           {"What colour is the door of the mill?", AnswerKind::kColour},
-           {"What is the height of the tower?", AnswerKind::kNumber},
-           {"What is the capital of Vell?", AnswerKind::kAny},
-           {"Name the capital of Vell.", AnswerKind::kAny},
-           {"Why was the mill closed?", AnswerKind::kReason}}) {
+  for (const Row& row :
+       std::vector<Row>{{"Who founded Marlow Works?", AnswerKind::kPerson},
+                        {"Could you tell me when the mill was built?", AnswerKind::kTime},
+                        {"In which year was the mill built?", AnswerKind::kTime},
+                        {"Where does the Corva lily grow?", AnswerKind::kPlace},
+                        {"How many gates does Marlow have?", AnswerKind::kNumber},
+                        {"How long does the bread bake?", AnswerKind::kDuration},
+                        {"How long is the bridge of Marlow?", AnswerKind::kNumber},
+                        {"How often is the lily watered?", AnswerKind::kFrequency},
+                        {"What colour is the door of the mill?", AnswerKind::kColour},
+                        {"What is the height of the tower?", AnswerKind::kNumber},
+                        {"What is the capital of Vell?", AnswerKind::kAny},
+                        {"Name the capital of Vell.", AnswerKind::kAny},
+                        {"Why was the mill closed?", AnswerKind::kReason}}) {
     const auto form = form_of(row.question);
     ASSERT_TRUE(form) << row.question;
     EXPECT_EQ(form->kind, row.kind) << row.question;
@@ -106,9 +114,9 @@ TEST(QuestionForm, OthersFactsAreNotTheSubjects) {
             "-");
   EXPECT_NE(answer("Who founded Marlow Works?", "Petra Holm founded it in 1870.", "Marlow Works"),
             "-");
-  EXPECT_NE(answer("When was Marlow Works founded?", "Petra Holm founded it in 1870.",
-                   "Marlow Works"),
-            "-");
+  EXPECT_NE(
+      answer("When was Marlow Works founded?", "Petra Holm founded it in 1870.", "Marlow Works"),
+      "-");
 }
 
 TEST(QuestionForm, HeadingsAndRowsTell) {

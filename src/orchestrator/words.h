@@ -21,8 +21,8 @@ std::vector<std::string> words_of(std::string_view text);
 bool is_function_word(std::string_view word);
 /// Words of requests that are not their subject: "explain", "colleague", "purpose".
 bool is_weak_word(std::string_view word);
-/// Words of one family have one stem; crude, and the same for question and passage. `word`: in lower
-/// case.
+/// Words of one family have one stem; crude, and the same for question and passage. `word`: in
+/// lower case.
 std::string stem(std::string_view word);
 /// The sentences of a text with their white space: joined, they are the text. A sentence ends at
 /// '.', '!' or '?' before white space, and at an empty line.
