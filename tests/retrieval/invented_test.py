@@ -6,12 +6,13 @@
 
 A seeded program writes documents on invented towns, companies, machines, people, recipes and plants (invented_world.py);
 `chimere collection add` indexes them. One `chimere serve` answers the questions with the fields that `chimere ask
---collection` sends. A fact counts if the answer cites a passage and the first one that it cites has the fact's sentence. A
+--collection` sends; the embedder is the shipped one beside MODEL. A fact counts if the answer cites a passage and the first one that it cites has the fact's sentence. A
 question on what no document states counts as refused if the answer says that it does not know and cites nothing.
 --least: the share that both must reach. --other-words: asks the facts in other words than the document's, without a bound.
 """
 import argparse
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -19,7 +20,6 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "serving"))
 from invented_world import World  # noqa: E402
 from server import Server  # noqa: E402
-import subprocess  # noqa: E402
 
 
 def plain(text):
@@ -45,7 +45,8 @@ def main():
         docs.mkdir()
         for name, text in world.documents.items():
             (docs / name).write_text(text)
-        collections = ["--collections", folder + "/collections"]
+        embedder = pathlib.Path(o.model).with_name("chimere-embed.gguf")
+        collections = ["--collections", folder + "/collections", "--embedding-model", str(embedder)]
         subprocess.run([o.chimere, "collection", "add", "invented", str(docs), "--quiet", *collections], check=True,
                        stdout=subprocess.DEVNULL)
         server = Server(o.chimere, o.model, *collections, "--state-folder", folder + "/state")
