@@ -6,29 +6,16 @@
 #define CHIMERE_ORCHESTRATOR_QUESTION_FORM_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "orchestrator/answer_kind.h"
 #include "orchestrator/passages.h"
 
 namespace chimere::orchestrator {
-
-/// What the answering sentence must have beside the words of the question.
-enum class AnswerKind : uint8_t {
-  kAny,        ///< another content word
-  kPerson,     ///< a name, or "by" somebody
-  kTime,       ///< a year, a month, a time of day
-  kPlace,      ///< a name, or a place after a preposition
-  kNumber,     ///< a number that is no year
-  kDuration,   ///< a number with a unit of time
-  kFrequency,  ///< "every", "twice"
-  kColour,     ///< a colour
-  kReason,     ///< "because", "so that"
-};
 
 /// A content word of a question.
 struct AskedWord {

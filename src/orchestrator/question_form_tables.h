@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "orchestrator/question_form.h"
+#include "orchestrator/answer_kind.h"
 
 namespace chimere::orchestrator {
 
