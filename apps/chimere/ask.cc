@@ -21,6 +21,7 @@ struct AskFlags {
   std::vector<std::string> collections;
   std::string mode = "auto";
   std::string pipeline = "default";
+  bool own_knowledge = false;
 };
 
 Json request_of(const AskFlags& flags) {
@@ -28,6 +29,7 @@ Json request_of(const AskFlags& flags) {
                {"messages", {{{"role", "user"}, {"content", flags.question}}}},
                {"stream", true},
                {"odo", {{"collections", flags.collections}}}};
+  if (!flags.collections.empty() && !flags.own_knowledge) body["odo"]["only_passages"] = true;
   if (flags.mode != "auto") body["odo"]["mode"] = flags.mode;
   return body;
 }
@@ -113,6 +115,8 @@ void declare_ask(Command& app, CommandLine& line) {
               "A collection to retrieve passages from (`chimere collection`); may be repeated")
       .one_value()
       .repeatable();
+  command.flag("--own-knowledge", flags->own_knowledge,
+               "Let the model answer where the collections do not, in place of \"I do not know\"");
   command.option("--mode", flags->mode, "Effort: one generation, reasoning and checks, or a search")
       .one_of({"auto", "fast", "quality", "ultra"})
       .show_default();

@@ -28,18 +28,51 @@ AnswerRun::Error AnswerRun::retrieve(const std::string& query, std::vector<Passa
   return std::nullopt;
 }
 
+bool AnswerRun::only_passages() const {
+  return request_.orchestration.only_passages || pipeline_->enrich.only_passages;
+}
+
+std::vector<double> AnswerRun::rated(const std::string& question,
+                                     std::span<const Passage> passages) const {
+  std::vector<double> out = relevance_of(question, passages);
+  if (!form_) return out;
+  std::vector<double> facts(passages.size(), 0.0);
+  for (const Fact& fact : facts_in(*form_, passages)) {
+    facts[fact.passage] = std::max(facts[fact.passage], fact.score);
+  }
+  const double correct = pipeline_->enrich.correct;
+  const When forms = pipeline_->enrich.forms;
+  const bool found = std::ranges::any_of(facts, [](double score) { return score > 0; });
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (facts[i] > 0) {
+      out[i] = correct + (1 - correct) * facts[i];
+    } else if (only_passages() && (found ? forms != When::kNever : forms == When::kAlways)) {
+      out[i] = 0;
+    } else if (found) {
+      out[i] = std::min(out[i], correct);
+    }
+  }
+  return out;
+}
+
 AnswerRun::Error AnswerRun::enrich() {
   const EnrichSpec& spec = pipeline_->enrich;
   collections_ = request_.orchestration.collections.empty() ? spec.collections
                                                             : request_.orchestration.collections;
-  if (collections_.empty() || spec.when == When::kNever) return std::nullopt;
+  const bool strict = request_.orchestration.only_passages;
+  if (strict && collections_.empty()) {
+    return protocol::ApiError{"invalid_value",
+                              "'only_passages' needs a collection: name one in 'collections'.",
+                              "odo.only_passages"};
+  }
+  if (collections_.empty() || (spec.when == When::kNever && !strict)) return std::nullopt;
   if (around_.passages == nullptr) {
     return protocol::ApiError{"unsupported_value", "This server has no collections.",
                               "odo.collections"};
   }
   // Who names collections wants their passages.
   const bool named = !request_.orchestration.collections.empty();
-  if (spec.when == When::kAuto && !named) {
+  if (spec.when == When::kAuto && !named && !only_passages()) {
     if (auto error = probe()) return error;
     if (probe_ && probe_->certainty.confidence >= spec.confidence &&
         !abstains(probe_->choice.content)) {
@@ -51,7 +84,9 @@ AnswerRun::Error AnswerRun::enrich() {
   const std::string question(question_of(request_));
   std::vector<Passage> found;
   if (auto error = retrieve(question, found)) return error;
-  std::vector<double> relevance = relevance_of(question, found);
+  form_ = form_of(question);
+  if (form_) reason("the question has a form: sentences with its fact answer it");
+  std::vector<double> relevance = rated(question, found);
   Verdict verdict = verdict_of(relevance, spec);
   if (verdict != Verdict::kCorrect) {
     // Once more with the words that matter alone.
@@ -63,7 +98,7 @@ AnswerRun::Error AnswerRun::enrich() {
       if (auto error = retrieve(words, found)) return error;
     }
     if (found.size() > before) {
-      relevance = relevance_of(question, found);
+      relevance = rated(question, found);
       verdict = verdict_of(relevance, spec);
     }
   }
@@ -96,6 +131,8 @@ AnswerRun::Error AnswerRun::enrich() {
   }
   step("retrieve", {{"verdict", report_.verdict}, {"sources", std::move(sources)}});
   if (passages_.empty()) return std::nullopt;
+  unstated_ =
+      form_ && only_passages() && spec.forms == When::kAuto && facts_in(*form_, passages_).empty();
   std::vector<std::string> texts;
   for (const Passage& p : passages_) texts.push_back(p.name + " " + p.place + " " + p.text);
   citations_.emplace(std::move(texts));

@@ -17,7 +17,12 @@ bool AnswerRun::may_quote() const {
 }
 
 std::string AnswerRun::quotation() {
-  const auto best = quote(question_of(request_), passages_);
+  std::optional<Quotation> best;
+  if (form_) {
+    const std::vector<Fact> facts = facts_in(*form_, passages_);
+    if (!facts.empty()) best = Quotation{facts[0].passage, facts[0].text, facts[0].score};
+  }
+  if (!best) best = quote(question_of(request_), passages_);
   if (!best) return "";
   report_.sources[best->passage].quote = best->text;
   report_.sources[best->passage].cited = true;

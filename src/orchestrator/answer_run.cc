@@ -312,10 +312,16 @@ AnswerRun::Error AnswerRun::answer(protocol::ChatRequest request) {
   const bool fast = report_.mode == Mode::kFast;
   const bool searched = report_.mode == Mode::kUltra && plain_text() &&
                         pipeline_->search.strategy != SearchSpec::Strategy::kNone;
-  if (may_quote() && pipeline_->enrich.quote == When::kAlways) {
+  if (unstated_) {
+    bool weak = false;
+    if (may_quote()) {
+      if (auto error = probe_passages(request, weak)) return error;
+    }
+    if (weak) return do_not_know();
+  } else if (may_quote() && pipeline_->enrich.quote == When::kAlways) {
     if (const std::string text = quotation(); !text.empty()) return answer_quoted(text);
   }
-  if (fast && may_quote() && pipeline_->steps.empty()) {
+  if (fast && !unstated_ && may_quote() && pipeline_->steps.empty()) {
     bool weak = false;
     if (auto error = probe_passages(request, weak)) return error;
     const std::string text = weak ? quotation() : "";
@@ -363,7 +369,7 @@ AnswerRun::Error AnswerRun::run(std::shared_ptr<const Pipeline> pipeline) {
   if (auto error = enrich()) return error;
   const bool unanswerable = !report_.verdict.empty() && passages_.empty();
   Error error;
-  if (unanswerable && pipeline_->enrich.only_passages) {
+  if (unanswerable && only_passages()) {
     error = do_not_know();
   } else {
     protocol::ChatRequest request = base_request();

@@ -16,6 +16,7 @@
 #include "orchestrator/judge.h"
 #include "orchestrator/passages.h"
 #include "orchestrator/pipeline_store.h"
+#include "orchestrator/question_form.h"
 #include "orchestrator/relevance.h"
 #include "orchestrator/report.h"
 #include "orchestrator/tools/tool.h"
@@ -64,6 +65,10 @@ class AnswerRun {
   // Enrich (answer_enrich.cc).
   Error enrich();
   Error retrieve(const std::string& query, std::vector<Passage>& out);
+  bool only_passages() const;
+  /// How well each passage answers. One with a sentence that has what a question of a known form
+  /// asks for is correct; with only_passages no other is.
+  std::vector<double> rated(const std::string& question, std::span<const Passage> passages) const;
   void add_passages(protocol::ChatRequest& request) const;
   // Quote (answer_quote.cc).
   bool may_quote() const;
@@ -117,6 +122,8 @@ class AnswerRun {
   std::optional<Probe> probe_;
   std::vector<std::string> collections_;
   std::vector<Passage> passages_;  ///< in the prompt, refined
+  std::optional<QuestionForm> form_;
+  bool unstated_ = false;  ///< no sentence of the passages has what the form asks for
   std::optional<Citations> citations_;
   Clock::time_point began_ = Clock::now();
 };

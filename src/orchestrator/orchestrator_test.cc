@@ -325,6 +325,48 @@ TEST(Orchestrator, SaysThatItDoesNotKnow) {
   EXPECT_TRUE(model.requests.empty());
 }
 
+TEST(Orchestrator, AnswersFromPassagesAloneWhereTheRequestSaysSo) {
+  const Folder folder("forms");
+  folder.write("quick", "name: quick\nmode: fast\n");
+  folder.write("lenient", "name: lenient\nmode: fast\nenrich: {forms: never}\n");
+  folder.write("asking", "name: asking\nmode: fast\nenrich: {forms: auto}\n");
+  const auto documents = std::make_shared<Documents>();
+  documents->passages = {
+      {"Marlow Works makes clocks. Anna Keller founded Marlow Works in 1870.", "Marlow Works", "",
+       "man", 1},
+      {"Marlow Mill was sold in 1902 by its founder.", "Marlow Mill", "", "man", 0.5}};
+  const auto odo = make({.pipelines = folder.path(), .passages = documents});
+  float logprob = -3;
+  ScriptedModel model([&](const ChatRequest& request, ChatReply& out) {
+    out.choice.content = "Marlow Works makes clocks.";
+    if (request.logprobs >= 0) out.choice.logprobs = {{{"Marlow", logprob}, {}}};
+  });
+  const auto answer = [&](const std::string& question, const std::string& pipeline) {
+    ChatRequest request = chat(question, "odo:" + pipeline);
+    request.orchestration.collections = {"man"};
+    request.orchestration.only_passages = true;
+    model.requests.clear();
+    const Answered r = run(*odo, model, request);
+    EXPECT_FALSE(r.error);
+    return r.sink.whole.content;
+  };
+  const std::string stated = "When was Marlow Works founded?";
+  EXPECT_EQ(answer(stated, "quick"), "\"Anna Keller founded Marlow Works in 1870.\" [1]");
+  const std::string unstated = "When was Marlow Works sold?";
+  EXPECT_NE(answer(unstated, "quick").find("I do not know"), std::string::npos);
+  EXPECT_TRUE(model.requests.empty());
+  EXPECT_EQ(answer(unstated, "lenient").find("I do not know"), std::string::npos);
+  // The model decides where it is sure.
+  EXPECT_NE(answer(unstated, "asking").find("I do not know"), std::string::npos);
+  EXPECT_FALSE(model.requests.empty());
+  logprob = -0.01F;
+  EXPECT_EQ(answer(unstated, "asking"), "Marlow Works makes clocks [1].");
+
+  ChatRequest request = chat(stated, "odo:quick");
+  request.orchestration.only_passages = true;
+  EXPECT_EQ(run(*odo, model, request).error->param, "odo.only_passages");
+}
+
 TEST(Orchestrator, ExecutesToolsWithinLimits) {
   const auto odo = make();
   ScriptedModel model([](const ChatRequest& request, ChatReply& out) {

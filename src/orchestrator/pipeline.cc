@@ -79,6 +79,7 @@ void read_enrich(YamlSection& s, EnrichSpec& out) {
   s.choice("quote", kWhens, [&](size_t i) { out.quote = static_cast<When>(i); });
   s.real("sure", 0, 1, out.sure);
   s.boolean("only_passages", out.only_passages);
+  s.choice("forms", kWhens, [&](size_t i) { out.forms = static_cast<When>(i); });
   if (out.incorrect > out.correct) s.fail("incorrect", "must not be above 'correct'");
 }
 

@@ -39,6 +39,9 @@ struct EnrichSpec {
   When quote = When::kAuto;    ///< answer in a passage's words; kAuto: if the model is weak
   double sure = 0.5;           ///< of a probe with the passages; below it, they are quoted
   bool only_passages = false;  ///< without a correct passage: "I do not know"
+  /// With only_passages, whether a question of a known form (question_form.h) that no sentence
+  /// answers is refused; kAuto: unless the model is sure of an answer from the passages.
+  When forms = When::kAlways;
 };
 
 struct ToolsSpec {

@@ -26,16 +26,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
-std::string on_one_line(std::string_view text) {
-  std::string out;
-  for (const char c : trimmed(text)) {
-    const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-    if (!blank) out += c;
-    if (blank && !out.empty() && out.back() != ' ') out += ' ';
-  }
-  return out;
-}
-
 /// Cut after a sentence, else between words.
 std::string shortened(std::string text) {
   if (text.size() <= kMostQuoted) return text;

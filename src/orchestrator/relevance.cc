@@ -19,18 +19,6 @@ constexpr double kLeast = 0.3;
 /// That of a common word of requests that no passage has.
 constexpr double kWeak = 0.1;
 
-/// Words of one family have one stem; crude, and the same for question and passage.
-std::string stem(std::string_view word) {
-  std::string out(word);
-  for (const std::string_view ending : {"ing", "ies", "ed", "es", "s"}) {
-    if (out.size() > ending.size() + 3 && out.ends_with(ending)) {
-      out.resize(out.size() - ending.size());
-      break;
-    }
-  }
-  return out.size() > 7 ? out.substr(0, 7) : out;
-}
-
 bool contains(const std::vector<std::string>& sorted, const std::string& word) {
   return std::ranges::binary_search(sorted, word);
 }

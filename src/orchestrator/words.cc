@@ -31,8 +31,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> out;
+std::vector<std::string_view> word_views(std::string_view text) {
+  std::vector<std::string_view> out;
   size_t i = 0;
   while (i < text.size()) {
     if (!is_word(text[i])) {
@@ -46,9 +46,15 @@ std::vector<std::string> words_of(std::string_view text) {
       if (!is_word(c) && !inside && c != '+') break;
       ++end;
     }
-    out.push_back(lower(text.substr(i, end - i)));
+    out.push_back(text.substr(i, end - i));
     i = end;
   }
+  return out;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> out;
+  for (const std::string_view word : word_views(text)) out.push_back(lower(word));
   return out;
 }
 
@@ -70,6 +76,17 @@ bool is_function_word(std::string_view word) {
 
 bool is_weak_word(std::string_view word) { return std::ranges::binary_search(kWeakWords, word); }
 
+std::string stem(std::string_view word) {
+  std::string out(word);
+  for (const std::string_view ending : {"ing", "ies", "ed", "es", "s"}) {
+    if (out.size() > ending.size() + 3 && out.ends_with(ending)) {
+      out.resize(out.size() - ending.size());
+      break;
+    }
+  }
+  return out.size() > 7 ? out.substr(0, 7) : out;
+}
+
 std::vector<std::string> sentences_of(std::string_view text) {
   std::vector<std::string> out;
   size_t begin = 0;
@@ -85,6 +102,16 @@ std::vector<std::string> sentences_of(std::string_view text) {
     i = end - 1;
   }
   if (begin < text.size()) out.emplace_back(text.substr(begin));
+  return out;
+}
+
+std::string on_one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (!is_space(c)) out += c;
+    if (is_space(c) && !out.empty() && out.back() != ' ') out += ' ';
+  }
+  if (out.ends_with(' ')) out.pop_back();
   return out;
 }
 

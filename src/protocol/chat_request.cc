@@ -206,8 +206,12 @@ void read_orchestration(Fields& fields, const FieldInfo& info, const RequestLimi
                      " names in 'collections'");
       }
       out.orchestration.collections = member.get<std::vector<std::string>>();
+    } else if (key == "only_passages") {
+      if (!member.is_boolean()) return wrong("must have true or false as 'only_passages'");
+      out.orchestration.only_passages = member.get<bool>();
     } else {
-      return wrong("has the members 'mode' and 'collections' only, not '" + key + "'");
+      return wrong("has the members 'mode', 'collections' and 'only_passages' only, not '" + key +
+                   "'");
     }
   }
 }
@@ -344,11 +348,14 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
          .default_value = "true"}),
     Chat::other({.name = "odo",
                  .help = "Of the [orchestrated models](orchestrator.md) `odo` and `odo:PIPELINE`: "
-                         "`mode` (`auto`, `fast`, `quality` or `ultra`) and `collections` (names)",
+                         "`mode` (`auto`, `fast`, `quality` or `ultra`), `collections` (names) and "
+                         "`only_passages` (answer from their passages, or say that they do not "
+                         "contain it)",
                  .type_text = "object",
-                 .valid = R"([{}, {"mode": "fast"}, {"mode": "auto", "collections": ["man"]}])",
+                 .valid = R"([{}, {"mode": "fast"}, {"mode": "auto", "collections": ["man"]},
+                              {"collections": ["man"], "only_passages": true}])",
                  .invalid = R"([1, [], {"mode": "slow"}, {"mode": 1}, {"collections": "man"},
-                                {"collections": [1]}, {"other": 1}])"},
+                                {"collections": [1]}, {"only_passages": 1}, {"other": 1}])"},
                 &read_orchestration),
     Chat::object<&ChatRequest::conversation, kConversationFieldsType>(
         {.name = "conversation",

@@ -98,6 +98,7 @@ struct ToolChoice {
 struct OrchestrationFields {
   std::string mode;                      ///< "auto", "fast", "quality", "ultra"; empty: not given
   std::vector<std::string> collections;  ///< to retrieve passages from
+  bool only_passages = false;            ///< answer from passages, or "I do not know"
 };
 
 /// A message of the history that the server writes while it is generated, and both empty: none.
