@@ -5,8 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "database/word_score.h"
 
 namespace chimere::database {
 namespace {
@@ -139,6 +144,66 @@ TEST_F(DatabaseTest, SeveralConnectionsOpenAndWriteAtOnce) {
   for (std::thread& thread : threads) thread.join();
   Database database = Database::open(path(), kSecond).value();
   EXPECT_EQ(count(database), kThreads * kRows);
+}
+
+TEST(WordScore, EqualsBm25) {
+  constexpr std::array<Migration, 1> kTexts = {
+      {{"CREATE VIRTUAL TABLE texts USING fts5 (title, body, tokenize = 'porter unicode61')"}}};
+  Database database = Database::open(":memory:", kTexts).value();
+  ASSERT_TRUE(add_word_score(database).ok());
+  const std::vector<std::string> words = {"stone", "river", "bridge", "boats", "lantern", "the"};
+  std::mt19937 random(7);
+  const auto text = [&](size_t n) {
+    std::string out;
+    for (size_t i = 0; i < n; ++i) out += words[random() % (i % 3 == 0 ? 6 : 3)] + " ";
+    return out;
+  };
+  Statement insert = database.prepare("INSERT INTO texts VALUES (?1, ?2)").value();
+  for (size_t i = 0; i < 300; ++i) {
+    ASSERT_TRUE(insert.bind(text(random() % 4), text(random() % 60)).ok());
+    ASSERT_TRUE(insert.run().ok());
+  }
+  const auto rows_with = [&](const std::string& expression) {
+    Statement select = database.prepare("SELECT count(*) FROM texts WHERE texts MATCH ?1").value();
+    EXPECT_TRUE(select.bind(expression).ok());
+    EXPECT_TRUE(select.step().value());
+    return select.integer(0);
+  };
+  const auto compare = [&](const std::string& expression, const std::vector<int64_t>& rows,
+                           const std::string& scored) {
+    Statement ours = database
+                         .prepare(
+                             "SELECT rowid, word_score(texts, ?2, 8.0, 0.5) FROM texts WHERE "
+                             "texts MATCH ?1 ORDER BY rowid")
+                         .value();
+    Statement theirs = database
+                           .prepare(
+                               "SELECT rowid, -bm25(texts, 8.0, 0.5) FROM texts WHERE texts "
+                               "MATCH ?1 ORDER BY rowid")
+                           .value();
+    ASSERT_TRUE(ours.bind(expression, std::as_bytes(std::span(rows))).ok());
+    ASSERT_TRUE(theirs.bind(scored).ok());
+    int n = 0;
+    while (theirs.step().value()) {
+      ASSERT_TRUE(ours.step().value());
+      EXPECT_EQ(ours.integer(0), theirs.integer(0));
+      EXPECT_NEAR(ours.number(1), theirs.number(1), 1e-12);
+      ++n;
+    }
+    EXPECT_FALSE(ours.step().value());
+    EXPECT_GT(n, 10);
+  };
+  const std::vector<int64_t> rows = {rows_with("lantern"), rows_with("\"stone river\"")};
+  compare("lantern OR \"stone river\"", rows, "lantern OR \"stone river\"");
+  // Phrases that only choose rows do not count.
+  compare("(lantern OR \"stone river\") AND (lantern OR \"stone river\")", {0, 0, rows[0], rows[1]},
+          "lantern OR \"stone river\"");
+
+  Statement wrong =
+      database.prepare("SELECT word_score(texts, ?1) FROM texts WHERE texts MATCH 'lantern'")
+          .value();
+  ASSERT_TRUE(wrong.bind(std::as_bytes(std::span(rows))).ok());
+  EXPECT_FALSE(wrong.step().ok());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -41,31 +42,6 @@ void remove_duplicates(std::vector<StoredPassage>& passages, size_t most) {
     seen.push_back(std::move(own));
   }
   passages = std::move(kept);
-}
-
-/// The chunks with the words of a query, best first.
-Result<std::vector<WordHit>> chunks_with_words(Store& store, const std::string& query,
-                                               int64_t most) {
-  constexpr int64_t kMostScored = 10'000;  // BM25 of so many chunks takes 10 to 20 ms
-  CHIMERE_TRY(const std::vector<std::string> expressions,
-              affordable(words_of_query(query), kMostScored,
-                         [&](const std::string& expression, int64_t limit) {
-                           return store.count_words(expression, limit);
-                         }));
-  std::map<int64_t, double> best;
-  for (const std::string& expression : expressions) {
-    CHIMERE_TRY(const std::vector<WordHit> hits, store.search_words(expression, most));
-    for (const WordHit& hit : hits) {
-      const auto [at, added] = best.emplace(hit.chunk, hit.score);
-      if (!added) at->second = std::max(at->second, hit.score);
-    }
-  }
-  std::vector<WordHit> words;
-  words.reserve(best.size());
-  for (const auto& [chunk, score] : best) words.push_back({chunk, score});
-  std::ranges::stable_sort(words, std::greater(), &WordHit::score);
-  words.resize(std::min(words.size(), static_cast<size_t>(most)));
-  return words;
 }
 
 }  // namespace
@@ -151,6 +127,49 @@ Result<std::shared_ptr<const VectorIndex>> OpenCollection::vectors(Store& store,
   return vectors_;
 }
 
+Result<int64_t> OpenCollection::chunks_with(Store& store, const std::string& generation,
+                                            const std::string& expression) {
+  constexpr size_t kMostRemembered = 20'000;
+  {
+    const std::scoped_lock lock(counting_);
+    if (generation != counted_generation_) chunks_with_.clear();
+    counted_generation_ = generation;
+    const auto known = chunks_with_.find(expression);
+    if (known != chunks_with_.end()) return known->second;
+  }
+  CHIMERE_TRY(const int64_t chunks,
+              store.count_words(expression, std::numeric_limits<int64_t>::max()));
+  const std::scoped_lock lock(counting_);
+  if (chunks_with_.size() >= kMostRemembered) chunks_with_.clear();
+  if (generation == counted_generation_) chunks_with_[expression] = chunks;
+  return chunks;
+}
+
+Result<std::vector<WordHit>> OpenCollection::chunks_with_words(Store& store,
+                                                               const std::string& query,
+                                                               size_t most) {
+  constexpr int64_t kMostScored = 3'000;
+  CHIMERE_TRY(const std::string generation, store.fact(facts::kGeneration));
+  CHIMERE_TRY(const std::vector<TextsToScore> parts,
+              texts_to_score(words_of_query(query), kMostScored,
+                             [&](const std::string& expression, int64_t limit) {
+                               return limit == std::numeric_limits<int64_t>::max()
+                                          ? chunks_with(store, generation, expression)
+                                          : store.count_words(expression, limit);
+                             }));
+  std::map<int64_t, double> scores;  // a chunk's score is the same in every part
+  for (const TextsToScore& part : parts) {
+    CHIMERE_TRY(const std::vector<WordHit> hits, store.search_words(part, most));
+    for (const WordHit& hit : hits) scores.emplace(hit.chunk, hit.score);
+  }
+  std::vector<WordHit> words;
+  words.reserve(scores.size());
+  for (const auto& [chunk, score] : scores) words.push_back({chunk, score});
+  std::ranges::stable_sort(words, std::greater(), &WordHit::score);
+  words.resize(std::min(words.size(), most));
+  return words;
+}
+
 Result<std::vector<VectorHit>> OpenCollection::near_chunks(Store& store, const std::string& query,
                                                            const SearchOptions& options,
                                                            TextEmbedder& embedder, Found& found) {
@@ -167,7 +186,8 @@ Result<Found> OpenCollection::search(const std::string& query, const SearchOptio
   CHIMERE_TRY(const Lease store, lease());
   std::vector<WordHit> words;
   if (options.words) {
-    CHIMERE_TRY(words, chunks_with_words(*store, query, std::max(options.candidates, 1)));
+    CHIMERE_TRY(words, chunks_with_words(*store, query,
+                                         static_cast<size_t>(std::max(options.candidates, 1))));
   }
   std::vector<VectorHit> near;
   const bool blank = query.find_first_not_of(" \t\r\n") == std::string::npos;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -44,6 +45,12 @@ class OpenCollection {
   /// The vectors as of the last commit; nullptr: there are none, or none of this embedder.
   Result<std::shared_ptr<const VectorIndex>> vectors(Store& store, const TextEmbedder& embedder,
                                                      std::string& note);
+  /// The chunks with the words of a query, best first.
+  Result<std::vector<WordHit>> chunks_with_words(Store& store, const std::string& query,
+                                                 size_t most);
+  /// How many chunks an expression finds, remembered until the collection's generation changes.
+  Result<int64_t> chunks_with(Store& store, const std::string& generation,
+                              const std::string& expression);
   Result<std::vector<VectorHit>> near_chunks(Store& store, const std::string& query,
                                              const SearchOptions& options, TextEmbedder& embedder,
                                              Found& found);
@@ -57,6 +64,10 @@ class OpenCollection {
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Store>> idle_;  ///< guarded by mutex_
+
+  std::mutex counting_;  ///< guards what follows
+  std::unordered_map<std::string, int64_t> chunks_with_;
+  std::string counted_generation_;  ///< the fact as of which they were counted
 
   std::mutex loading_;                          ///< guards what follows
   std::shared_ptr<const VectorIndex> vectors_;  ///< never changes once it is here

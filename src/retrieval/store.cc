@@ -1,9 +1,13 @@
 #include "retrieval/store.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "database/word_score.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -59,6 +63,7 @@ Result<Store> Store::open(const std::string& path, bool create) {
   if (!create && !std::filesystem::exists(path, error))
     return not_found("There is no file " + path + ".");
   CHIMERE_TRY(database::Database database, database::Database::open(path, kSchema));
+  CHIMERE_CHECK_OK(database::add_word_score(database));
   return Store(std::move(database));
 }
 
@@ -274,16 +279,25 @@ Result<int64_t> Store::count_words(const std::string& expression, int64_t most) 
   return row ? select.integer(0) : 0;
 }
 
-Result<std::vector<WordHit>> Store::search_words(const std::string& expression, int64_t most) {
-  CHIMERE_TRY(Statement select, database_.prepare("SELECT rowid, rank FROM words WHERE words MATCH "
-                                                  "?1 ORDER BY rank LIMIT ?2"));
-  CHIMERE_CHECK_OK(select.bind(expression, most));
+Result<std::vector<WordHit>> Store::search_words(const TextsToScore& texts, size_t most) {
+  // Not ORDER BY: FTS5 would keep the places of all words in its sorter.
+  CHIMERE_TRY(Statement select,
+              database_.prepare("SELECT rowid, word_score(words, ?2, 8.0, 4.0, 1.0) FROM words "
+                                "WHERE words MATCH ?1 LIMIT ?3"));
+  CHIMERE_CHECK_OK(
+      select.bind(texts.expression, std::as_bytes(std::span(texts.texts_with_phrase)), texts.most));
   std::vector<WordHit> found;
   while (true) {
     CHIMERE_TRY(const bool row, select.step());
-    if (!row) return found;
-    found.push_back({select.integer(0), -select.number(1)});  // FTS5 sorts the best first
+    if (!row) break;
+    found.push_back({select.integer(0), select.number(1)});
   }
+  const auto last = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::ranges::partial_sort(found, last, [](const WordHit& a, const WordHit& b) {
+    return a.score != b.score ? a.score > b.score : a.chunk < b.chunk;
+  });
+  found.erase(last, found.end());
+  return found;
 }
 
 Result<std::vector<StoredPassage>> Store::passages(std::span<const int64_t> ids) {

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "database/database.h"
 #include "retrieval/chunker.h"
+#include "retrieval/words_query.h"
 
 namespace chimere::retrieval {
 
@@ -103,8 +104,9 @@ class Store {
 
   /// The number of chunks that a full-text expression finds, counted up to `most`.
   Result<int64_t> count_words(const std::string& expression, int64_t most);
-  /// The chunks that a full-text expression (FTS5) finds, best first.
-  Result<std::vector<WordHit>> search_words(const std::string& expression, int64_t most);
+  /// The best chunks, `most` at most, of those that are to be scored; best first, those of equal
+  /// score in the order of their ids.
+  Result<std::vector<WordHit>> search_words(const TextsToScore& texts, size_t most);
   /// The passages with these ids, in their order; those that are gone are left out.
   Result<std::vector<StoredPassage>> passages(std::span<const int64_t> ids);
 

@@ -1,8 +1,11 @@
 #include "retrieval/vector_index.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+
+#include "kernels/byte_dots.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -15,12 +18,6 @@ float largest(std::span<const float> vector) {
   float most = 0;
   for (const float x : vector) most = std::max(most, std::abs(x));
   return most;
-}
-
-int32_t dot(const int16_t* a, const int8_t* b, size_t n) {
-  int32_t sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += int32_t{a[i]} * int32_t{b[i]};
-  return sum;
 }
 
 }  // namespace
@@ -79,16 +76,23 @@ std::vector<VectorHit> VectorIndex::search(std::span<const float> query, size_t 
     return a.similarity != b.similarity ? a.similarity > b.similarity : a.chunk < b.chunk;
   };
   std::vector<VectorHit> best;  // a heap with the worst first
-  for (size_t i = 0; i < chunks_.size(); ++i) {
-    const int32_t sum = dot(rounded.data(), &elements_[i * dimensions_], dimensions_);
-    const VectorHit hit = {chunks_[i], double{scale} * double{scales_[i]} * sum};
-    if (best.size() < most) {
-      best.push_back(hit);
-      std::ranges::push_heap(best, better);
-    } else if (better(hit, best.front())) {
-      std::ranges::pop_heap(best, better);
-      best.back() = hit;
-      std::ranges::push_heap(best, better);
+  constexpr size_t kRows = 256;
+  std::array<int32_t, kRows> sums{};
+  for (size_t first = 0; first < chunks_.size(); first += kRows) {
+    const size_t rows = std::min(kRows, chunks_.size() - first);
+    kernels::byte_dots(&elements_[first * dimensions_], static_cast<int64_t>(rows), dimensions(),
+                       rounded.data(), sums.data());
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t i = first + r;
+      const VectorHit hit = {chunks_[i], double{scale} * double{scales_[i]} * sums[r]};
+      if (best.size() < most) {
+        best.push_back(hit);
+        std::ranges::push_heap(best, better);
+      } else if (better(hit, best.front())) {
+        std::ranges::pop_heap(best, better);
+        best.back() = hit;
+        std::ranges::push_heap(best, better);
+      }
     }
   }
   std::ranges::sort_heap(best, better);

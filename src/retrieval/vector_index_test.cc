@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
 #include <random>
+#include <utility>
 
 #include "retrieval/near_duplicates.h"
 #include "retrieval/ranking.h"
@@ -51,6 +55,38 @@ TEST(VectorIndex, FindsTheNearest) {
   EXPECT_NEAR(hits[0].similarity, exact[0], 0.01);
   EXPECT_NEAR(hits[9].similarity, exact[9], 0.02);
   for (size_t i = 1; i < hits.size(); ++i) EXPECT_GE(hits[i - 1].similarity, hits[i].similarity);
+}
+
+TEST(VectorIndex, EqualsAPlainScan) {
+  std::mt19937 random(23);
+  for (const size_t n : {1U, 31U, 100U, 384U}) {
+    VectorIndex index(static_cast<int64_t>(n));
+    std::vector<VectorHit> plain;
+    const auto query = random_vector(random, n);
+    std::vector<std::byte> packed;
+    float top = 0;
+    for (const float x : query) top = std::max(top, std::abs(x));
+    for (int64_t id = 1; id <= 700; ++id) {
+      // Every fourth repeats the one before: equal similarities, in the order of their ids.
+      if (id % 4 != 0) packed = pack_vector(random_vector(random, n));
+      index.add(id, packed);
+      float scale = 0;
+      std::memcpy(&scale, packed.data(), sizeof(float));
+      int64_t sum = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const auto byte = static_cast<int8_t>(packed[sizeof(float) + i]);
+        sum += std::lround(query[i] / (top / 2047)) * byte;
+      }
+      plain.push_back({id, double{top / 2047} * double{scale} * static_cast<double>(sum)});
+    }
+    std::ranges::stable_sort(plain, std::greater(), &VectorHit::similarity);
+    const auto hits = index.search(query, 50);
+    ASSERT_EQ(hits.size(), 50U);
+    for (size_t i = 0; i < hits.size(); ++i) {
+      EXPECT_EQ(hits[i].chunk, plain[i].chunk) << n << " elements, place " << i;
+      EXPECT_EQ(hits[i].similarity, plain[i].similarity);
+    }
+  }
 }
 
 TEST(VectorIndex, ForgetsChunksThatAreGone) {
@@ -119,16 +155,51 @@ TEST(WordsQuery, KeepsWordsAndQuotesThem) {
   EXPECT_EQ(any_of({}), "");
 }
 
-TEST(WordsQuery, ScoresRareWordsFirst) {
-  const auto count = [](const std::string& expression, int64_t limit) -> Result<int64_t> {
-    const int64_t texts = expression == "\"file\"" ? 900 : expression == "\"gone\"" ? 0 : 40;
-    return std::min(texts, limit);
-  };
-  EXPECT_EQ(*affordable({"file", "gone", "owner", "chown"}, 100, count),
-            (std::vector<std::string>{"\"owner\" OR \"chown\"",
-                                      "(\"owner\" OR \"chown\") AND (\"file\")"}));
-  EXPECT_EQ(*affordable({"file"}, 100, count), (std::vector<std::string>{"\"file\""}));
-  EXPECT_TRUE(affordable({"gone"}, 100, count)->empty());
+/// Counts by single word, and by any other expression.
+auto counts(std::map<std::string, int64_t> texts) {
+  return
+      [texts = std::move(texts)](const std::string& expression, int64_t limit) -> Result<int64_t> {
+        const auto known = texts.find(expression);
+        return std::min(known == texts.end() ? 0 : known->second, limit);
+      };
+}
+
+TEST(WordsQuery, ScoresTextsWithRareWords) {
+  const auto count =
+      counts({{"\"file\"", 900}, {"\"owner\"", 40}, {"\"chown\"", 30}, {"\"big\"", 200}});
+  const auto found = texts_to_score({"file", "gone", "owner", "chown"}, 100, count);
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().expression,
+            "(\"chown\" OR \"owner\") AND (\"chown\" OR \"owner\" OR \"file\")");
+  EXPECT_EQ(found->front().texts_with_phrase, (std::vector<int64_t>{0, 0, 30, 40, 900}));
+  EXPECT_EQ(found->front().most, 70);
+  EXPECT_TRUE(texts_to_score({"gone"}, 100, count)->empty());
+}
+
+TEST(WordsQuery, ScoresFewTextsIfAllWordsAreFrequent) {
+  const std::string both = "\"big\" AND \"file\"";
+  const std::string in_headings = "{title heading} : (\"big\" OR \"file\")";
+  std::map<std::string, int64_t> texts = {
+      {"\"file\"", 900}, {"\"big\"", 200}, {both, 60}, {in_headings, 30}};
+  auto found = texts_to_score({"file", "big"}, 100, counts(texts));
+  ASSERT_EQ(found->size(), 3U);
+  EXPECT_EQ(found->at(0).expression, "(" + both + ") AND (\"big\" OR \"file\")");
+  EXPECT_EQ(found->at(1).expression, "(" + in_headings + ") AND (\"big\" OR \"file\")");
+  EXPECT_EQ(found->at(2).expression, "(\"big\") AND (\"big\" OR \"file\")");
+  EXPECT_EQ(found->at(2).texts_with_phrase, (std::vector<int64_t>{0, 200, 900}));
+  int64_t scored = 0;
+  for (const TextsToScore& part : *found) scored += part.most;
+  EXPECT_EQ(scored, 100);
+
+  texts[both] = 150;  // too many as well: the first hundred of them
+  texts[in_headings] = 500;
+  found = texts_to_score({"file", "big"}, 100, counts(texts));
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().expression, "(" + both + ") AND (\"big\" OR \"file\")");
+  EXPECT_EQ(found->front().most, 100);
+  found = texts_to_score({"file"}, 100, counts(texts));
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().most, 100);
 }
 
 }  // namespace

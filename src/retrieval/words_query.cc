@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
+#include <utility>
 
 namespace chimere::retrieval {
 namespace {
@@ -74,7 +76,7 @@ std::string any_of(const std::vector<std::string>& words) {
   return expression;
 }
 
-Result<std::vector<std::string>> affordable(
+Result<std::vector<TextsToScore>> texts_to_score(
     const std::vector<std::string>& words, int64_t most,
     const std::function<Result<int64_t>(const std::string& expression, int64_t limit)>& count) {
   struct Counted {
@@ -83,22 +85,50 @@ Result<std::vector<std::string>> affordable(
   };
   std::vector<Counted> counted;
   for (const std::string& word : words) {
-    CHIMERE_TRY(const int64_t texts, count(any_of({word}), most + 1));
+    CHIMERE_TRY(const int64_t texts, count(any_of({word}), std::numeric_limits<int64_t>::max()));
     if (texts > 0) counted.push_back({texts, word});
   }
+  std::vector<TextsToScore> found;
+  if (counted.empty()) return found;
   std::ranges::stable_sort(counted, {}, &Counted::texts);
+  std::vector<std::string> all;
+  for (const Counted& c : counted) all.push_back(c.word);
+
+  int64_t left = most;
+  // Every text that is chosen has one of the words: the second part leaves none out.
+  const auto take = [&](const std::string& chosen, size_t n_phrases, int64_t texts) {
+    TextsToScore score = {"(" + chosen + ") AND (" + any_of(all) + ")",
+                          std::vector<int64_t>(n_phrases, 0), std::min(texts, left)};
+    for (const Counted& c : counted) score.texts_with_phrase.push_back(c.texts);
+    left -= score.most;
+    found.push_back(std::move(score));
+  };
   std::vector<std::string> rare;
-  std::vector<std::string> frequent;
   int64_t sum = 0;
   for (const Counted& c : counted) {
+    if (sum + c.texts > most) break;
     sum += c.texts;
-    (rare.empty() || sum <= most ? rare : frequent).push_back(c.word);
+    rare.push_back(c.word);
   }
-  std::vector<std::string> expressions;
-  if (!rare.empty()) expressions.push_back(any_of(rare));
-  if (!frequent.empty())
-    expressions.push_back("(" + any_of(rare) + ") AND (" + any_of(frequent) + ")");
-  return expressions;
+  if (!rare.empty()) {
+    take(any_of(rare), rare.size(), sum);
+    return found;
+  }
+  std::string wider = any_of({all.front()});
+  size_t n_wider = 1;
+  for (size_t n = 2; n <= all.size(); ++n) {
+    const std::string narrower = wider + " AND " + any_of({all[n - 1]});
+    CHIMERE_TRY(const int64_t texts, count(narrower, left + 1));
+    if (texts > 0 && texts <= left) take(narrower, n, texts);
+    if (texts <= most) break;
+    wider = narrower;
+    n_wider = n;
+  }
+  const std::string in_headings = "{title heading} : (" + any_of(all) + ")";
+  CHIMERE_TRY(const int64_t texts, count(in_headings, left + 1));
+  if (texts > 0 && texts <= left) take(in_headings, all.size(), texts);
+  if (left > 0) take(wider, n_wider, left);
+  return found;
 }
 
 }  // namespace chimere::retrieval

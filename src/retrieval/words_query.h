@@ -18,14 +18,23 @@ namespace chimere::retrieval {
 /// keeps none.
 std::vector<std::string> words_of_query(std::string_view query);
 
-/// Expressions that find the texts that are worth scoring: the time of BM25 grows with the number
-/// of texts that it scores. Words are taken in the order of their frequency, rarest first, while
-/// all texts with one of them are at most `most`, and the rarest one in any case: the first
-/// expression finds texts with any of these. The second one, if there are more frequent words,
-/// finds those of the same texts that also have one of the frequent words. A text's score is the
-/// larger of the two. `count` returns the number of texts that an expression finds, up to a limit.
-/// None without words. Errors: those of `count`.
-Result<std::vector<std::string>> affordable(
+/// Texts to be scored by the words of a query.
+struct TextsToScore {
+  std::string expression;
+  /// For each phrase of the expression, from left to right: how many texts have it, or 0 for one
+  /// that only chooses texts. Every word of the query that occurs is one of the others.
+  std::vector<int64_t> texts_with_phrase;
+  int64_t most = 0;  ///< texts to be scored, in the order of their ids
+};
+
+/// Which texts are worth scoring, `most` at most: the time of BM25 grows with the number of texts
+/// that it scores. Those with one of the rarer words, as many words as find at most `most` texts
+/// together. If even the rarest word is in more: first those with the rarest and the next rarest
+/// words, as few of these as leave no more than `most`, and those with any of the words in their
+/// title or headings if they are few enough; then, up to `most`, those with one word less.
+/// `count` returns the number of texts that an expression finds, up to a limit; for single words it
+/// is asked without one (INT64_MAX). None without words. Errors: those of `count`.
+Result<std::vector<TextsToScore>> texts_to_score(
     const std::vector<std::string>& words, int64_t most,
     const std::function<Result<int64_t>(const std::string& expression, int64_t limit)>& count);
 

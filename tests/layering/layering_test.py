@@ -31,7 +31,7 @@ ALLOWED = {
     "net": {"base"},
     "hub": {"base", "net"},
     "database": {"base"},
-    "retrieval": {"base", "text", "net", "database"},
+    "retrieval": {"base", "text", "net", "database", "kernels"},
     "orchestrator": {"base", "text", "net", "database", "protocol", "retrieval"},
     "quantize": {"base", "tensor", "quant", "gguf", "kernels", "model", "runtime"},
     "protocol": {"base", "text"},
