@@ -29,20 +29,25 @@ const usageOf = (u: Json): Usage => ({
   draftsAccepted: figure(u.draftsAccepted), draftsRejected: figure(u.draftsRejected),
 });
 
+/// Fields that this page does not know stay as they are.
 export function dataOf(value: unknown): MessageData {
   if (!isObject(value)) return {};
-  const out: MessageData = {};
+  const out: MessageData = {...value};
   for (const field of ['model', 'finish', 'error', 'errorCode', 'toolCallId', 'verdict', 'mode'] as const) {
-    if (typeof value[field] === 'string') out[field] = value[field];
+    if (typeof value[field] !== 'string') delete out[field];
   }
   for (const field of ['firstMs', 'totalMs', 'reasoningMs'] as const) {
-    if (typeof value[field] === 'number') out[field] = figure(value[field]);
+    if (typeof value[field] !== 'number') delete out[field];
   }
-  if (isObject(value.usage)) out.usage = usageOf(value.usage);
-  if (Array.isArray(value.toolCalls)) out.toolCalls = objects(value.toolCalls).map(callOf);
-  if (Array.isArray(value.tokens)) out.tokens = objects(value.tokens).map(tokenOf);
-  if (objects(value.steps).length) out.steps = objects(value.steps).map((s) => stepOf(s.name, s.seconds, s.details));
-  if (Array.isArray(value.sources)) out.sources = sourcesOf(value.sources);
+  const read = <F extends keyof MessageData>(field: F, valid: boolean, from: () => MessageData[F]) => {
+    if (valid) out[field] = from();
+    else delete out[field];
+  };
+  read('usage', isObject(value.usage), () => usageOf(value.usage as Json));
+  read('toolCalls', Array.isArray(value.toolCalls), () => objects(value.toolCalls).map(callOf));
+  read('tokens', Array.isArray(value.tokens), () => objects(value.tokens).map(tokenOf));
+  read('steps', objects(value.steps).length > 0, () => objects(value.steps).map((s) => stepOf(s.name, s.seconds, s.details)));
+  read('sources', Array.isArray(value.sources), () => sourcesOf(value.sources));
   return out;
 }
 
