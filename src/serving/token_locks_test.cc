@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/wake_descriptor.h"
 #include "serving/generation_job.h"
+#include "serving/history/detached_answers.h"
 #include "serving/wake_queue.h"
 #include "support/fake_model.h"
 
@@ -18,6 +20,9 @@ namespace chimere::serving {
 namespace {
 
 std::atomic<int64_t> locks = 0;
+/// Those of the engine's thread, which the models below mark.
+std::atomic<int64_t> engine_locks = 0;
+thread_local bool on_engine = false;
 
 /// Steps take long enough for the connection to send every token by itself.
 class SlowModel : public test::FakeModel {
@@ -25,6 +30,15 @@ class SlowModel : public test::FakeModel {
   using FakeModel::FakeModel;
   Result<model::StepResult> forward(const model::StepPlan& plan) override {
     std::this_thread::sleep_for(std::chrono::microseconds(500));
+    return FakeModel::forward(plan);
+  }
+};
+
+class MarkingModel : public test::FakeModel {
+ public:
+  using FakeModel::FakeModel;
+  Result<model::StepResult> forward(const model::StepPlan& plan) override {
+    on_engine = true;
     return FakeModel::forward(plan);
   }
 };
@@ -104,6 +118,51 @@ TEST(TokenLocks, AtMostTwoFromTheSampledTokenToTheSocket) {
   RecordProperty("locks_per_token", std::to_string(per_token));
   EXPECT_GT(per_token, 0);
   EXPECT_LE(per_token, 2);
+}
+
+TEST(TokenLocks, ADetachedGenerationTakesNoneOnTheEnginesThread) {
+  constexpr int kTokens = 1500;
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "chimere_token_locks";
+  std::filesystem::remove_all(folder);
+  const auto store = ConversationStore::open((folder / "history.db").string()).value();
+  ASSERT_TRUE(store->put("", "c", {}).ok());
+  StoredMessage message;
+  message.id = "m";
+  message.role = "assistant";
+  ASSERT_TRUE(store->put_messages("", "c", {message}).ok());
+  DetachedAnswers answers(*store);
+  const auto client = std::make_shared<ResponseStream>([](ResponseStream::Urgency /*urgency*/) {});
+  std::shared_ptr<DetachedAnswer> answer;
+  ASSERT_FALSE(answers.begin({"", "c", "m"}, "m", client, answer));
+  client->abandon();
+
+  MarkingModel fake(64);
+  const EndlessTokenizer tokenizer;
+  const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
+  const ServedModel model{.tokenizer = tokenizer, .service = *service};
+  answer->write_with(protocol::openai_writer({"chatcmpl-1", 0, "m", "f", {}}, true, false));
+  GenerationSpec spec;
+  spec.writer = answer;
+  spec.stream = true;
+  engine::Request request;
+  request.prompt = {5, 6, 7};
+  request.max_tokens = kTokens;
+  spec.choices.emplace_back().request = std::move(request);
+  GenerationReport report;
+  const auto job = std::make_shared<GenerationJob>(model, answer->stream(), std::move(spec),
+                                                   [&](const GenerationReport& r) { report = r; });
+  Mutex::set_observer([] { engine_locks += on_engine ? 1 : 0; });
+  job->start();
+  while (answer->state() != DetachedAnswer::State::kStored) std::this_thread::yield();
+  Mutex::set_observer(nullptr);
+  service->stop();
+  EXPECT_EQ(report.usage.completion_tokens, kTokens);
+  // At the end it takes some; what its tokens need would be a multiple of their number.
+  EXPECT_LT(engine_locks, kTokens / 2);
+  EXPECT_EQ(store->message("", "c", "m").value().content, answer->message().content);
+  answers.stop();
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Stores a message while it is generated: twice a second what is new, at the end the whole. After a failure the whole
-// message is sent again when the server answers.
+// message is sent again when the server answers. Of an answer that the server stores by itself, only the beginning.
 import {serverReturned} from './api';
 import type {Storage} from './storage';
 import type {Message} from './types';
