@@ -15,7 +15,7 @@ from server import Server, environment, wait_for
 CHIMERE, MODEL = sys.argv[1:3]
 CHAT = "/v1/chat/completions"
 QUESTION = [{"role": "user", "content": "Name many commands and say what each of them is for."}]
-SPACE = ["--ctx", 100000, "--prefix-states", 0]  # generations of 100,000 tokens end when a test says so
+SPACE = ["--ctx", 100000, "--rope-scaling", "none", "--prefix-states", 0]  # generations of 100,000 tokens end when a test says so
 # The model cannot end it.
 LONG = {"messages": QUESTION, "stream": True, "seed": 7, "temperature": 1, "ignore_eos": True, "max_tokens": 400}
 

@@ -90,7 +90,7 @@ export const realTests = {
 
   /// Loads the page again while messages stream: they go on, with the text that they have without that.
   async a_page_that_is_loaded_again_follows_its_answer(page, {start}) {
-    const server = await start({flags: ['--ctx', '100000']});
+    const server = await start({flags: ['--ctx', '100000', '--rope-scaling', 'none']});
     const options = {ignore_eos: true, temperature: 1, seed: 5};
     const answer = async () => {
       const {data} = await (await fetch(`${server.url}v1/conversations`)).json();
@@ -113,13 +113,13 @@ export const realTests = {
     };
     await page.open(server.url);
     // To its end.
-    await ask(1500);
+    await ask(800);
     await longer(200);
     await page.idle();
     const whole = await answer();
-    assert.equal(whole.content, await expected(1500));
+    assert.equal(whole.content, await expected(800));
     assert.equal(whole.complete ?? true, true);
-    assert.equal(whole.data.usage.completion, 1500);
+    assert.equal(whole.data.usage.completion, 800);
     const length = await page.evaluate(shown);
     await page.tab.reload();  // from the history alone
     await longer(length - 1);
