@@ -399,7 +399,9 @@ std::vector<std::string> markup(const Format& format, std::span<const std::strin
                                 std::string_view begin) {
   std::vector<std::string> out;
   for (std::string& marker : format.markers()) {
-    const bool tag = marker.size() > 2 && marker.front() == '<' && marker.back() == '>';
+    // `<tool_call>`, or the beginning of `<function=NAME>`.
+    const bool tag = marker.size() > 2 && marker.front() == '<' &&
+                     (marker.back() == '>' || marker.back() == '=');
     const bool word = marker.size() > 4 && marker.front() == '[' && marker.back() == ']';
     const bool of_trigger = begin.find(marker) != std::string_view::npos;
     if ((tag || word) && !of_trigger) out.push_back(std::move(marker));

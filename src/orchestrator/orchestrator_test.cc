@@ -327,9 +327,9 @@ TEST(Orchestrator, SaysThatItDoesNotKnow) {
 
 TEST(Orchestrator, AnswersFromPassagesAloneWhereTheRequestSaysSo) {
   const Folder folder("forms");
-  folder.write("quick", "name: quick\nmode: fast\n");
+  folder.write("quick", "name: quick\nmode: fast\nenrich: {forms: always}\n");
   folder.write("lenient", "name: lenient\nmode: fast\nenrich: {forms: never}\n");
-  folder.write("asking", "name: asking\nmode: fast\nenrich: {forms: auto}\n");
+  folder.write("asking", "name: asking\nmode: fast\n");
   const auto documents = std::make_shared<Documents>();
   documents->passages = {
       {"Marlow Works makes clocks. Anna Keller founded Marlow Works in 1870.", "Marlow Works", "",
@@ -360,7 +360,7 @@ TEST(Orchestrator, AnswersFromPassagesAloneWhereTheRequestSaysSo) {
   EXPECT_NE(answer(unstated, "asking").find("I do not know"), std::string::npos);
   EXPECT_FALSE(model.requests.empty());
   logprob = -0.01F;
-  EXPECT_EQ(answer(unstated, "asking"), "Marlow Works makes clocks [1].");
+  EXPECT_EQ(answer(unstated, "asking"), "Marlow Works makes clocks [2].");
 
   ChatRequest request = chat(stated, "odo:quick");
   request.orchestration.only_passages = true;

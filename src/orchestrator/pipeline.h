@@ -41,7 +41,7 @@ struct EnrichSpec {
   bool only_passages = false;  ///< without a correct passage: "I do not know"
   /// With only_passages, whether a question of a known form (question_form.h) that no sentence
   /// answers is refused; kAuto: unless the model is sure of an answer from the passages.
-  When forms = When::kAlways;
+  When forms = When::kAuto;
 };
 
 struct ToolsSpec {
