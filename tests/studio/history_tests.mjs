@@ -142,7 +142,9 @@ export const historyTests = {
     await page.press('Enter');
     await page.shows('mine', '.presets');
     await page.send('hello');
-    const {body} = await server.next();
+    const {body: {conversation, ...body}} = await server.next();
+    const [kept] = stored(server);
+    assert.deepEqual(conversation, {id: kept.id, message: kept.messages.at(-1).id});
     assert.deepEqual(body, {
       messages: [{role: 'system', content: 'Be brief.'}, {role: 'user', content: 'hello'}], stream: true,
       stream_options: {include_usage: true}, temperature: 0.2, max_tokens: 64, thinking_budget: 300,
