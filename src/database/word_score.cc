@@ -25,7 +25,8 @@ void fail(sqlite3_context* out, const char* why) { sqlite3_result_error(out, why
 /// The constants and the lower bound of the inverse document frequency are those of FTS5's bm25().
 double inverse_frequency(double rows, double rows_with_phrase) {
   constexpr double kLeast = 1e-6;
-  return std::max(std::log((rows - rows_with_phrase + 0.5) / (rows_with_phrase + 0.5)), kLeast);
+  const double others = std::max(0.0, rows - rows_with_phrase);  // counted at another time
+  return std::max(kLeast, std::log((others + 0.5) / (rows_with_phrase + 0.5)));
 }
 
 std::unique_ptr<Scorer> new_scorer(const Fts5ExtensionApi& api, Fts5Context* row,

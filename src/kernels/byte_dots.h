@@ -10,7 +10,7 @@ namespace chimere::kernels {
 /// instruction set gives the same. The sum must fit into 32 bits in any order: n * 128 * max|query|
 /// is at most 2^31 - 1.
 ///
-/// Reads n_rows * n bytes, about one instruction for six of them with AVX2: the speed of memory.
+/// Reads n_rows * n bytes, about one instruction for six of them with AVX2.
 void byte_dots(const int8_t* rows, int64_t n_rows, int64_t n, const int16_t* query, int32_t* out);
 
 namespace ref {

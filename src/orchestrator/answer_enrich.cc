@@ -46,7 +46,7 @@ std::vector<double> AnswerRun::rated(const std::string& question,
   for (size_t i = 0; i < out.size(); ++i) {
     if (facts[i] > 0) {
       out[i] = correct + (1 - correct) * facts[i];
-    } else if (only_passages() && (found ? forms != When::kNever : forms == When::kAlways)) {
+    } else if (only_passages() && forms == When::kAlways) {
       out[i] = 0;
     } else if (found) {
       out[i] = std::min(out[i], correct);

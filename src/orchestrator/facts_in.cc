@@ -138,7 +138,8 @@ std::vector<Sentence> sentences_in(std::string_view passage) {
   for (const std::string& piece : pieces) {
     Sentence sentence;
     sentence.text = on_one_line(piece);
-    if (sentence.text.empty()) continue;
+    sentence.tokens = tokens_of(sentence.text);
+    if (sentence.tokens.empty()) continue;  // a ruled line, or one of a table
     const char last = sentence.text.back();
     const bool heads = piece.ends_with("\n\n") && sentence.text.size() < 60 && last != '.' &&
                        last != '!' && last != '?' && !is_row(piece);
@@ -147,7 +148,6 @@ std::vector<Sentence> sentences_in(std::string_view passage) {
       continue;
     }
     sentence.heading = heading;
-    sentence.tokens = tokens_of(sentence.text);
     out.push_back(std::move(sentence));
   }
   return out;
@@ -436,7 +436,7 @@ class Matcher {
       case AnswerKind::kPlace:
         return is_place(sentence, i);
       case AnswerKind::kNumber:
-        return is_number(sentence, i) && stands_beside(sentence, i);
+        return is_number(sentence, i) && is_beside(sentence, i);
       case AnswerKind::kDuration:
         return is_time_unit(token) && i > 0;
       case AnswerKind::kFrequency:
@@ -493,7 +493,7 @@ class Matcher {
   }
 
   /// Whether a number stands beside the noun that is counted: "twelve old gates", "gates: 12".
-  bool stands_beside(const Sentence& sentence, size_t i) const {
+  bool is_beside(const Sentence& sentence, size_t i) const {
     constexpr size_t kBefore = 4;
     constexpr size_t kAfter = 4;
     if (form_.counted.empty()) return true;

@@ -130,6 +130,11 @@ TEST(QuestionForm, HeadingsAndRowsTell) {
   EXPECT_EQ(answer("Who is the mayor of Marlow?", rows), "Mayor: Anna Keller");
   EXPECT_EQ(answer("When was Marlow founded?", rows), "Founded: 1823");
   EXPECT_EQ(answer("What is the weight of Marlow?", rows), "-");
+  // Lines without words are no sentences.
+  EXPECT_EQ(answer("What is the population of Marlow?",
+                   "----------\n\n| --- | --- |\n\n***\n\nIt was 4,200 in 2019.", "Marlow",
+                   "Marlow > Population"),
+            "It was 4,200 in 2019.");
   // The unit says what the number is.
   EXPECT_NE(answer("How far is Marlow from Ostrand?", "Marlow is 12 km from Ostrand."), "-");
 }

@@ -7,9 +7,6 @@
 namespace chimere::protocol {
 namespace {
 
-/// Log-probabilities of longer generations are not kept.
-constexpr size_t kMostTokens = 2000;
-
 Json usage_json(const Usage& u) {
   return {{"prompt", u.prompt_tokens},           {"cached", u.cached_tokens},
           {"completion", u.completion_tokens},   {"reasoning", u.reasoning_tokens},
@@ -77,7 +74,7 @@ std::string answer_data(const AnswerData& answer, std::string_view before) {
       if (const auto found = odo.find(name); found != odo.end()) out[kept] = *found;
     }
   }
-  if (answer.whole.logprobs.size() <= kMostTokens) {
+  if (answer.whole.logprobs.size() <= kMostKeptLogprobs) {
     Json tokens = Json::array();
     for (const TokenLogprobs& t : answer.whole.logprobs) tokens.push_back(token_json(t));
     append(out, "tokens", std::move(tokens));

@@ -3,6 +3,7 @@
 #ifndef CHIMERE_PROTOCOL_ANSWER_DATA_H_
 #define CHIMERE_PROTOCOL_ANSWER_DATA_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "protocol/responses.h"
 
 namespace chimere::protocol {
+
+/// Log-probabilities of longer generations are not kept.
+inline constexpr size_t kMostKeptLogprobs = 2000;
 
 /// Times in seconds since the request; below 0: that has not happened.
 struct AnswerData {

@@ -86,13 +86,15 @@ const pathOf = (kept: Kept, message: Message) => `v1/conversations/${kept.conver
 /// The events of an answer. Comes back to a kept one when the connection ends.
 async function* answerEvents(body: Json, message: Message, signal: AbortSignal, kept?: Kept): AsyncGenerator<any> {
   let last = -1;
+  let any = false;
+  let lost: ServerGone | undefined;  // the request may have arrived
   const seen = (number: number) => {
     if (last < 0) kept?.begun();
     last = number;
   };
   for (let failures = 0; ; ++failures) {
     try {
-      const again = kept && (kept.resumed || last >= 0);
+      const again = kept && (kept.resumed || last >= 0 || lost);
       const response = again ?
         await request(`${pathOf(kept, message)}/events${last >= 0 ? `?after=${last}` : ''}`, {signal}) :
         await request('v1/chat/completions', {
@@ -100,11 +102,19 @@ async function* answerEvents(body: Json, message: Message, signal: AbortSignal, 
         });
       for await (const event of events(response.body!, seen)) {
         failures = 0;
+        any = true;
         yield event;
       }
       return;
     } catch (error) {
-      if (!(error instanceof ServerGone) || last < 0 || failures === PAUSES_MS.length) throw error;
+      if (lost && error instanceof Refused && error.status === 404) throw lost;  // it has not
+      if (!(error instanceof ServerGone) || failures === PAUSES_MS.length) throw error;
+      if (last < 0 && (!kept || kept.resumed || any)) throw error;
+      if (last < 0 && lost) {
+        kept!.begun();  // perhaps: what the server may have stored is not overwritten
+        throw error;
+      }
+      if (last < 0) lost = error;
       await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[failures]));
       signal.throwIfAborted();
     }
@@ -124,6 +134,8 @@ async function settle(kept: Kept, message: Message, error: Error, stops: boolean
   try {
     if (stops) {
       adopt(message, messageOf((await post<Json>(`${pathOf(kept, message)}/stop`, {})).message));
+      message.complete = true;
+      message.data.finish ??= 'stopped';
       return true;
     }
     if (error instanceof Refused && error.status === 404) {  // the server was restarted, or the answer ended long ago

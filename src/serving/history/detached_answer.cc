@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kMostEventBytes = 2 << 20;
 /// A piece of a response: what a slow client has not received waits in the buffer.
 constexpr size_t kPieceBytes = 64 << 10;
+/// How long it tries to store the whole message, as on a disk that is full.
+constexpr double kMostFailingSeconds = 10;
 
 }  // namespace
 
@@ -46,6 +48,8 @@ std::string DetachedAnswer::piece(const protocol::Choice& part) {
     answer_.reasoning_seconds = now();
   }
   protocol::append_piece(part, answer_.whole);
+  without_logprobs_ |= answer_.whole.logprobs.size() > protocol::kMostKeptLogprobs;
+  if (without_logprobs_) answer_.whole.logprobs.clear();
   events_.add(events);
   return events;
 }
@@ -104,7 +108,7 @@ int64_t DetachedAnswer::visible() const {
 StoredMessage DetachedAnswer::message() const {
   std::unique_lock lock(mutex_);
   const protocol::AnswerData answer = answer_;
-  const bool complete = held_after_.has_value();
+  const bool complete = held_after_.has_value() || state_ == State::kRefused;
   lock.unlock();
   return extended(answer, complete);
 }
@@ -120,7 +124,8 @@ StoredMessage DetachedAnswer::extended(const protocol::AnswerData& answer, bool 
 
 void DetachedAnswer::read(int64_t& after, ResponseStream::Piece& out) const {
   const std::scoped_lock lock(mutex_);
-  if (!events_.has_all_after(after)) {
+  // A reader of a generation that was refused comes back, and learns that there is none.
+  if (state_ == State::kRefused || !events_.has_all_after(after)) {
     out.too_slow = true;
     return;
   }
@@ -143,7 +148,6 @@ void DetachedAnswer::attach(const std::shared_ptr<ResponseStream>& reader, Heade
                             std::optional<int64_t> after) {
   std::string first;
   std::unique_lock lock(mutex_);
-  readers_.push_back(reader);
   if (after && *after <= visible() && events_.has_all_after(*after)) {
     lock.unlock();
   } else {
@@ -157,6 +161,11 @@ void DetachedAnswer::attach(const std::shared_ptr<ResponseStream>& reader, Heade
   }
   serve(*reader, *after, std::move(first));
   reader->start_events(std::move(headers));
+  lock.lock();  // only now: whoever is announced to may send, and the head comes first
+  std::erase_if(readers_, [](const auto& other) { return other.expired(); });
+  readers_.push_back(reader);
+  lock.unlock();
+  reader->announce();
 }
 
 void DetachedAnswer::stop(std::function<void(const StoredMessage&)> done) {
@@ -183,12 +192,10 @@ void DetachedAnswer::drain() {
       client->respond(*piece.head);
       return release(State::kRefused);
     }
-    {
-      const std::scoped_lock lock(mutex_);
-      readers_.push_back(client);
-    }
     serve(*client, 0);
     client->start_events_of(*piece.head);
+    const std::scoped_lock lock(mutex_);
+    readers_.push_back(client);
   }
   {
     const std::scoped_lock lock(mutex_);
@@ -207,9 +214,14 @@ void DetachedAnswer::save(ConversationStore& store) {
   const bool last = state_ == State::kEnded;
   lock.unlock();
   if (last) {
+    const Result<void> stored = store.update_message(owner, conversation, message());
     // A message that was deleted meanwhile stays deleted.
-    (void)store.update_message(owner, conversation, message());
-    return release(State::kStored);
+    if (stored.ok() || stored.error().code == Error::Code::kNotFound)
+      return release(State::kStored);
+    if (!failing_since_) failing_since_ = now();
+    // Readers come back, and learn from the store how far the message is there.
+    if (now() - *failing_since_ > kMostFailingSeconds) release(State::kRefused);
+    return;
   }
   if (content.empty() && reasoning.empty()) return;
   const auto position = [](const std::string& before, size_t saved) {
@@ -222,7 +234,7 @@ void DetachedAnswer::save(ConversationStore& store) {
     saved_content_ += content.size();
     saved_reasoning_ += reasoning.size();
   } else if (stored.error().code == Error::Code::kNotFound) {
-    cancel();  // nobody can read it
+    cancel();  // the message was deleted
   } else if (stored.error().code == Error::Code::kInvalidArgument) {
     // A client has replaced the message by a shorter one.
     const StoredMessage whole = message();

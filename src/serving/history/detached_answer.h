@@ -112,6 +112,8 @@ class DetachedAnswer final : public protocol::GenerationWriter,
   // Of save():
   size_t saved_content_ = 0;  ///< bytes of this generation
   size_t saved_reasoning_ = 0;
+  std::optional<double> failing_since_;  ///< when the whole could not be stored, as now()
+  bool without_logprobs_ = false;        ///< there are too many
 };
 
 }  // namespace chimere::serving

@@ -46,8 +46,6 @@ std::optional<ApiError> DetachedAnswers::begin(const DetachedAnswer::Place& plac
                                                const std::string& model,
                                                std::shared_ptr<ResponseStream> client,
                                                std::shared_ptr<DetachedAnswer>& out) {
-  auto before = store_.message(place.owner, place.conversation, place.message);
-  if (!before.ok()) return from_history(before.error());
   sweep();
   {
     const std::scoped_lock lock(mutex_);
@@ -66,14 +64,17 @@ std::optional<ApiError> DetachedAnswers::begin(const DetachedAnswer::Place& plac
                           " messages of conversations for this key; wait for the end of one.",
                       "", 1};
     }
+    // After the check: an earlier generation of the message has stored its end.
+    auto before = store_.message(place.owner, place.conversation, place.message);
+    if (!before.ok()) return from_history(before.error());
     std::erase_if(entries_, [&](const Entry& e) { return same(e.answer->place(), place); });
-    const auto wake = [news = news_] {
+    const auto wake = [signals = signals_] {
       {
-        const std::scoped_lock locked(news->mutex);
-        news->begun_or_ended = true;
-        news->to_save = true;
+        const std::scoped_lock locked(signals->mutex);
+        signals->begun_or_ended = true;
+        signals->to_save = true;
       }
-      news->changed.notify_all();
+      signals->changed.notify_all();
     };
     out =
         std::make_shared<DetachedAnswer>(place, *std::move(before), model, std::move(client), wake);
@@ -129,16 +130,16 @@ void DetachedAnswers::drain_all() {
       any |= answer->state() == DetachedAnswer::State::kRunning;
       to_save |= answer->state() == DetachedAnswer::State::kEnded;
     }
-    std::unique_lock lock(news_->mutex);
-    if (to_save && !std::exchange(news_->to_save, true)) news_->changed.notify_all();
-    if (news_->stopping) return;
-    const auto woken = [&] { return news_->begun_or_ended || news_->stopping; };
+    std::unique_lock lock(signals_->mutex);
+    if (to_save && !std::exchange(signals_->to_save, true)) signals_->changed.notify_all();
+    if (signals_->stopping) return;
+    const auto woken = [&] { return signals_->begun_or_ended || signals_->stopping; };
     if (any) {
-      news_->changed.wait_for(lock, kDrainInterval, woken);
+      signals_->changed.wait_for(lock, kDrainInterval, woken);
     } else {
-      news_->changed.wait(lock, woken);
+      signals_->changed.wait(lock, woken);
     }
-    news_->begun_or_ended = false;
+    signals_->begun_or_ended = false;
   }
 }
 
@@ -147,17 +148,17 @@ void DetachedAnswers::save_all() {
     const Answers all = running();
     for (const auto& answer : all) answer->save(store_);
     const bool any = sweep();
-    std::unique_lock lock(news_->mutex);
-    if (news_->stopping) return;
-    const auto woken = [&] { return news_->to_save || news_->stopping; };
+    std::unique_lock lock(signals_->mutex);
+    if (signals_->stopping) return;
+    const auto woken = [&] { return signals_->to_save || signals_->stopping; };
     if (!all.empty()) {
-      news_->changed.wait_for(lock, kSaveInterval, woken);
+      signals_->changed.wait_for(lock, kSaveInterval, woken);
     } else if (any) {
-      news_->changed.wait_for(lock, kKept, woken);
+      signals_->changed.wait_for(lock, kKept, woken);
     } else {
-      news_->changed.wait(lock, woken);
+      signals_->changed.wait(lock, woken);
     }
-    news_->to_save = false;
+    signals_->to_save = false;
   }
 }
 
@@ -167,10 +168,10 @@ void DetachedAnswers::cancel_all() {
 
 void DetachedAnswers::stop() {
   {
-    const std::scoped_lock lock(news_->mutex);
-    news_->stopping = true;
+    const std::scoped_lock lock(signals_->mutex);
+    signals_->stopping = true;
   }
-  news_->changed.notify_all();
+  signals_->changed.notify_all();
   if (drains_.joinable()) drains_.join();
   if (saves_.joinable()) saves_.join();
   for (const auto& answer : running()) {

@@ -54,7 +54,7 @@ class DetachedAnswers {
     std::optional<Clock::time_point> ended;
   };
   /// What generations tell the threads; outlives them.
-  struct News {
+  struct Signals {
     std::mutex mutex;
     std::condition_variable changed;
     bool begun_or_ended = false;
@@ -69,7 +69,7 @@ class DetachedAnswers {
   bool sweep();
 
   ConversationStore& store_;
-  const std::shared_ptr<News> news_ = std::make_shared<News>();
+  const std::shared_ptr<Signals> signals_ = std::make_shared<Signals>();
   std::mutex mutex_;
   std::vector<Entry> entries_;  ///< the oldest first
   std::thread drains_;
