@@ -6,13 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/cpu/unpacked_iq3_s.h"
 #include "state/state_store.h"
+#include "tensor/dtype.h"
 
 namespace chimere::app {
 namespace {
-
-/// Size of unpacked IQ3_S beside the file's (kernels/cpu/unpacked_iq3_s.h).
-constexpr double kUnpackedIq3S = 1072.0 / 880.0;
 
 /// "blk.7.ffn_up_exps.weight" -> 7; -1 for tensors outside the blocks.
 int64_t block_of(std::string_view name) {
@@ -46,7 +45,11 @@ BytesModel::BytesModel(const runtime::LoadedModel& loaded) {
   used_ = static_cast<double>(key("expert_used_count", 1)) / n_experts_;
   used_by_generations_ = used_;
   dense_ = static_cast<double>(loaded.model->active_weight_bytes()) - used_ * experts_;
-  if (loaded.unpacked_bytes > 0) experts_ += packed * (kUnpackedIq3S - 1);
+  if (loaded.unpacked_bytes > 0) {
+    constexpr int64_t kBlock = kernels::cpu::UnpackedIq3S::kElements;
+    const auto in_memory = static_cast<double>(kernels::cpu::unpacked_row_bytes(kBlock));
+    experts_ += packed * (in_memory / static_cast<double>(row_bytes(DType::kIQ3_S, kBlock)) - 1);
+  }
   const state::StateStore& states = loaded.model->states();
   state_ = static_cast<double>(states.bytes_per_slot());
   per_token_ = static_cast<double>(states.bytes_per_token());

@@ -67,7 +67,7 @@ class AnswerRun {
   Error retrieve(const std::string& query, std::vector<Passage>& out);
   bool only_passages() const;
   /// How well each passage answers. One with a sentence that has what a question of a known form
-  /// asks for is correct; with only_passages no other is.
+  /// asks for comes first.
   std::vector<double> rated(const std::string& question, std::span<const Passage> passages) const;
   void add_passages(protocol::ChatRequest& request) const;
   // Quote (answer_quote.cc).

@@ -1,7 +1,7 @@
 """Invented documents, with facts that they state and facts that none states: the same for the same seed and family.
 
 Every attribute has a sentence and a question in the sentence's words for each of two families of wordings, and one question in
-other words. Rules are adjusted on family A; family B shows how well they do on wordings that nobody looked at.
+other words. Rules are adjusted on family A; family B shows how well they do on wordings that were not looked at.
 """
 import random
 

@@ -2,10 +2,9 @@
 import {batch} from '@preact/signals';
 import {events, post, Refused, request, ServerGone, serverReturned} from './api';
 import {t} from './i18n';
-import {sourcesOf, stepOf} from './message_data';
+import {messageOf, sourcesOf, stepOf} from './message_data';
 import {Saver} from './saver';
 import {announcement, attempt, change, choices, connected, current, isOrchestrated, newId, refreshModels, store, models, type Conversation} from './state';
-import {messageOf} from './message_data';
 import {ServerStorage} from './storage';
 import type {Choices, Message, TokenInfo, Usage} from './types';
 

@@ -104,6 +104,7 @@ class DetachedAnswer final : public protocol::GenerationWriter,
   EventBuffer events_;
   std::optional<int64_t> held_after_;  ///< number of the last event before those of the end
   protocol::AnswerData answer_;
+  bool without_logprobs_ = false;  ///< there are too many
   State state_ = State::kRunning;
   int64_t announced_ = 0;  ///< events that drain() has told readers of
   std::vector<std::weak_ptr<ResponseStream>> readers_;
@@ -113,7 +114,6 @@ class DetachedAnswer final : public protocol::GenerationWriter,
   size_t saved_content_ = 0;  ///< bytes of this generation
   size_t saved_reasoning_ = 0;
   std::optional<double> failing_since_;  ///< when the whole could not be stored, as now()
-  bool without_logprobs_ = false;        ///< there are too many
 };
 
 }  // namespace chimere::serving
