@@ -75,6 +75,17 @@ MachineResult schema_machine(std::string_view schema) {
       schema, {.whitespace = {}, .undeclared_properties = false, .canonical = true}));
 }
 
+/// The texts of a list of which each has a zero byte behind.
+std::vector<std::string> zero_ended(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const size_t end = list.find('\0');
+    out.emplace_back(list.substr(0, end));
+    list.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 MachineResult machine_of_node(const Grammar::Node& node) {
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
@@ -87,7 +98,8 @@ MachineResult machine_of_node(const Grammar::Node& node) {
     case Grammar::Kind::kTextUntil:
       return as_machine(TextMachine::create({node.text}, {}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:
-      return as_machine(TextMachine::create({}, {}, Language::kWithout, Alphabet::kText));
+      return as_machine(
+          TextMachine::create({}, zero_ended(node.text), Language::kWithout, Alphabet::kText));
     default:
       return unsupported("This kind of constraint is not supported.");
   }

@@ -136,9 +136,10 @@ Grammar::Id Grammar::text_until(std::string_view end) {
   return add(std::move(node));
 }
 
-Grammar::Id Grammar::any_text() {
+Grammar::Id Grammar::text_without(const std::vector<std::string>& texts) {
   Node node;
   node.kind = Kind::kText;
+  for (const std::string& text : texts) node.text.append(text).push_back('\0');
   return add(std::move(node));
 }
 

@@ -32,7 +32,7 @@ class Grammar {
     kJsonSchema,  ///< text: a schema
     kSchemaText,  ///< the same, of a string that is written as it is
     kTextUntil,   ///< text up to and with the first occurrence of `text`
-    kText,        ///< any text
+    kText,        ///< text in which the texts of `text`, each with a zero byte behind, do not occur
   };
   struct Range {
     char32_t first = 0;
@@ -84,8 +84,8 @@ class Grammar {
                  SchemaPlace place = {});
   /// Any text up to and including the first `end` (raw parameters up to a closing tag).
   Id text_until(std::string_view end);
-  /// Any text.
-  Id any_text();
+  /// Any text in which none of these occurs; they have no zero byte.
+  Id text_without(const std::vector<std::string>& texts);
 
   /// A rule to be defined later; refer to it with reference().
   int32_t add_rule(std::string name);

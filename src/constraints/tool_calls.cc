@@ -367,9 +367,10 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
   ToolGrammar build(format, tokenizer);
   Grammar& g = build.grammar();
   const Id next = build.fixed("<|end|><|start|>assistant");
+  const Id text = g.text_without(format.markers());
   const auto message = [&](std::string_view channel) {
     return g.sequence(
-        {build.fixed("<|channel|>" + std::string(channel) + "<|message|>"), g.any_text(), next});
+        {build.fixed("<|channel|>" + std::string(channel) + "<|message|>"), text, next});
   };
   std::vector<Id> last;
   if (!spec.tools.empty()) {
@@ -378,8 +379,7 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
   }
   const bool content = spec.choice == ToolCallsSpec::Choice::kAuto;
   if (content) {
-    const Id written =
-        spec.content_schema.empty() ? g.any_text() : g.json_schema(spec.content_schema);
+    const Id written = spec.content_schema.empty() ? text : g.json_schema(spec.content_schema);
     last.push_back(g.sequence({build.fixed(text::kHarmonyAnswer), written}));
   }
   // Commentary is content: beside a schema there is none.
@@ -390,7 +390,7 @@ Result<Grammar> harmony_grammar(const Format& format, const ToolCallsSpec& spec,
   if (!spec.opened) return build.take(root);
   const Id others = g.sequence({next, root});
   if (!content) return build.take(others);
-  return build.take(g.choice({g.any_text(), g.sequence({g.any_text(), others})}));
+  return build.take(g.choice({text, g.sequence({text, others})}));
 }
 
 /// Tags that stand in no text beside calls: those of calls, without the one that begins them, and

@@ -254,6 +254,26 @@ TEST(ToolCallsConstraint, TextAndCallsWithAnAutomaticChoice) {
   EXPECT_FALSE(call_allowed(*document, tokenizer, "a"));
 }
 
+TEST(ToolCallsConstraint, TextInChannelsHasNoTagsOfChannels) {
+  const TestTokenizer tokenizer = call_tokenizer();
+  const ToolFormat format = text::written_tool_format("<|channel|>");
+  ToolCallsSpec spec;
+  spec.tools = kCallTools;
+  const auto constraint = tool_calls_constraint(format, spec, tokenizer);
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  const std::string analysis = "<|channel|>analysis<|message|>Why";
+  const std::string answer = "<|channel|>final<|message|>";
+  const std::string next = "<|end|><|start|>assistant";
+  const auto allows = [&](const std::string& text) {
+    return call_allowed(*constraint, tokenizer, text);
+  };
+  EXPECT_TRUE(allows(answer + "f <| x <|> y <|mess"));
+  EXPECT_TRUE(allows(analysis + next + answer + "a"));
+  EXPECT_FALSE(allows(answer + "a<|message|>b"));
+  EXPECT_FALSE(allows(answer + "a<|end|>"));
+  EXPECT_FALSE(allows(analysis + "<|channel|>" + next + answer + "a"));
+}
+
 TEST(ToolCallsConstraint, JsonInTheFinalChannel) {
   const TestTokenizer tokenizer = call_tokenizer();
   ToolCallsSpec spec;

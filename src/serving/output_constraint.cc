@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kJsonObject = R"({"type":"object"})";
 
 constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
-                                           const text::ReasoningTags& tags) {
+                                           const text::ChatFormat& format) {
   using Kind = protocol::ToolChoice::Kind;
   using Choice = constraints::ToolCallsSpec::Choice;
   constraints::ToolCallsSpec out;
@@ -22,7 +22,8 @@ constraints::ToolCallsSpec tool_calls_spec(const protocol::ChatRequest& request,
   if (request.tool_choice.kind == Kind::kNamed) out.choice = Choice::kNamed;
   out.named = request.tool_choice.name;
   out.parallel = request.parallel_tool_calls;
-  for (const text::ReasoningTags::Tag* tag : {&tags.open, &tags.close}) {
+  out.excluded = format.turn_tags;
+  for (const text::ReasoningTags::Tag* tag : {&format.reasoning.open, &format.reasoning.close}) {
     if (!tag->text.empty()) out.excluded.push_back(tag->text);
   }
   using FormatKind = protocol::OutputFormat::Kind;
@@ -75,7 +76,7 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
                          "' and 'tools' cannot be combined; beside calls, the content can be text "
                          "or JSON.");
     }
-    constraints::ToolCallsSpec wanted = tool_calls_spec(request, format.reasoning);
+    constraints::ToolCallsSpec wanted = tool_calls_spec(request, format);
     wanted.opened = !prompt.opened.empty();
     CHIMERE_TRY(spec, constraints::tool_calls_constraint(calls, wanted, model.tokenizer));
   } else if (harmony && json) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace chimere::text {
@@ -75,12 +76,19 @@ std::optional<ReasoningTags> written_tags(std::string_view source, const Tokeniz
 constexpr std::string_view kProbeReasoning = "probe_reasoning";
 constexpr std::string_view kProbeAnswer = "probe_answer";
 
-std::optional<std::string> render_answer(const ChatTemplate& chat_template,
-                                         const ChatOptions& options, bool with_reasoning) {
+std::optional<std::string> render(const ChatTemplate& chat_template, const ChatOptions& options,
+                                  std::vector<Value> messages) {
   constexpr int64_t kMostSteps = 1'000'000;
   ChatOptions probe = options;
   probe.add_generation_prompt = false;
   probe.limits.steps = std::min(probe.limits.steps, kMostSteps);
+  auto out = chat_template.render(Value::list(std::move(messages)), probe);
+  if (!out.ok()) return std::nullopt;
+  return std::move(out->text);
+}
+
+std::optional<std::string> render_answer(const ChatTemplate& chat_template,
+                                         const ChatOptions& options, bool with_reasoning) {
   Dict answer;
   answer.set("role", Value::string("assistant", true));
   answer.set("content", Value::string(kProbeAnswer, false));
@@ -89,10 +97,8 @@ std::optional<std::string> render_answer(const ChatTemplate& chat_template,
       answer.set(key, Value::string(kProbeReasoning, false));
     }
   }
-  auto out = chat_template.render(
-      Value::list({chat_message("user", "Why?"), Value::dict(std::move(answer))}), probe);
-  if (!out.ok()) return std::nullopt;
-  return std::move(out->text);
+  return render(chat_template, options,
+                {chat_message("user", "Why?"), Value::dict(std::move(answer))});
 }
 
 /// The tag at the end of a text; empty: it ends otherwise.
@@ -133,6 +139,31 @@ std::optional<ReasoningTags> probed_tags(const ChatTemplate& chat_template,
   return tags_of(open, close, tokenizer);
 }
 
+/// The tags between the turns of a conversation.
+std::vector<std::string> probed_turn_tags(const ChatTemplate& chat_template,
+                                          const ChatOptions& options) {
+  constexpr std::string_view kNext = "probe_next";
+  const auto text = render(chat_template, options,
+                           {chat_message("user", "Why?"), chat_message("assistant", kProbeAnswer),
+                            chat_message("user", kNext)});
+  if (!text) return {};
+  const size_t begin = text->find(kProbeAnswer);
+  if (begin == std::string::npos) return {};
+  const std::string_view rest = std::string_view(*text).substr(begin + kProbeAnswer.size());
+  const size_t end = rest.find(kNext);
+  if (end == std::string_view::npos) return {};
+  std::set<std::string> out;
+  for (size_t at = 0; (at = rest.find('<', at)) < end; ++at) {
+    const size_t close = rest.find('>', at);
+    const std::string_view tag = rest.substr(at, close + 1 - at);
+    // `</s>` and others of one bar or none are HTML.
+    const bool bars = tag.starts_with("<|") && tag.ends_with("|>") && tag.size() > 4;
+    const bool wide = tag.starts_with("<｜") && tag.ends_with("｜>");
+    if (close < end && (bars || wide)) out.emplace(tag);
+  }
+  return {out.begin(), out.end()};
+}
+
 }  // namespace
 
 ChatFormat ChatFormat::of(const ChatTemplate& chat_template, std::string_view source,
@@ -143,6 +174,7 @@ ChatFormat ChatFormat::of(const ChatTemplate& chat_template, std::string_view so
   out.reasons = tags.has_value();
   out.reasoning = tags ? *std::move(tags) : vocabulary_reasoning(tokenizer);
   out.calls = ToolFormat::of(chat_template, source, options, out.reasoning.close.text, &tokenizer);
+  out.turn_tags = probed_turn_tags(chat_template, options);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/chat_template.h"
 #include "text/reasoning_splitter.h"
@@ -19,6 +20,9 @@ struct ChatFormat {
   ReasoningTags reasoning;
   bool reasons = false;  ///< the template knows the tags: generations may have reasoning
   ToolFormat calls;
+  /// The tags between an answer and the next question, as `<|im_end|>` and `<|im_start|>`. A text
+  /// that has one was written by a model that has lost its way. Sorted.
+  std::vector<std::string> turn_tags;
 
   /// The reasoning tags are the written ones that words of `source` (the template's text) and the
   /// vocabulary point to, or those that a rendering of a message with reasoning shows. Never fails.

@@ -158,6 +158,17 @@ TEST(ChatFormat, OtherRenderingsOfReasoningHaveNoTags) {
   }
 }
 
+TEST(ChatFormat, TheTagsBetweenTurns) {
+  using Tags = std::vector<std::string>;
+  EXPECT_EQ(chat_format_of(with_reasoning("")).turn_tags, (Tags{"<|end|>", "<|user|>"}));
+  // Texts that HTML or code may have, and what only other places show.
+  EXPECT_EQ(chat_format_of("{{ '<|first|>' }}{% for m in messages %}{{ m.content + '</s><||>' }}"
+                           "{% endfor %}")
+                .turn_tags,
+            Tags());
+  EXPECT_EQ(chat_format_of("{{ 'no messages' }}").turn_tags, Tags());
+}
+
 TEST(ChatFormat, HowAGenerationStarts) {
   EXPECT_EQ(chat_format_of("{{ messages }}").start("<think>\n"), Start::kContent);
   const ChatFormat format = chat_format_of("a <think> b </think>");
