@@ -267,22 +267,30 @@ Result<int64_t> vram_budget_without_gpu(const Settings& settings) {
   return budget - kUsualContext;
 }
 
-Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
-                   const LoadObserver& observer, LoadedModel& loaded) {
+Result<std::unique_ptr<kernels::cuda::Device>> choose_gpu(const Settings& settings,
+                                                          const Runtime& runtime) {
   CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
-  const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
   if (!budget.empty()) {
     const auto checked = parse_byte_amount(budget);
     if (!checked.ok()) return checked.error();
   }
-  if (backend == "cpu") return {};
+  const std::string& backend = settings.get(settings::kBackend);
+  std::unique_ptr<kernels::cuda::Device> none;
+  if (backend == "cpu") return none;
   auto gpu = open_cuda_device(settings, runtime.gpu());
-  if (!gpu.ok()) return backend == "cuda" ? Status(gpu.error()) : Status();
-  Status moved = try_gpu(settings, step_rows, runtime, observer, loaded, **gpu);
+  if (!gpu.ok() && backend != "cuda") return none;
+  return gpu;
+}
+
+Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
+                   const LoadObserver& observer, std::unique_ptr<kernels::cuda::Device> gpu,
+                   LoadedModel& loaded) {
+  Status moved = try_gpu(settings, step_rows, runtime, observer, loaded, *gpu);
   if (moved.ok()) {
-    loaded.gpu = *std::move(gpu);
-  } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {
+    loaded.gpu = std::move(gpu);
+  } else if (settings.get(settings::kBackend) == "cuda" ||
+             moved.error().code != Error::Code::kOutOfMemory) {
     return moved;
   } else {
     observer.warn("Running on the CPU. " + moved.error().message);

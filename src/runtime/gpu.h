@@ -49,13 +49,16 @@ struct GpuPlan {
 Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded, int step_rows,
                              int64_t allowed);
 
-/// Moves a model from the CPU to the runtime's GPU with --backend cuda or auto, if it fits. Errors,
-/// with
-/// --backend cuda: kUnsupported (no GPU), kOutOfMemory (naming settings that would fit), kIo. With
-/// auto the model stays on the CPU instead, and if there is a GPU, a warning says why. `step_rows`
-/// as in plan_for_gpu().
+/// The runtime's GPU with --backend cuda, or auto if there is one; otherwise nullptr. Errors:
+/// kInvalidArgument (settings of a GPU's memory), and with --backend cuda kUnsupported (no GPU).
+Result<std::unique_ptr<kernels::cuda::Device>> choose_gpu(const Settings& settings,
+                                                          const Runtime& runtime);
+/// Moves a model from the CPU to the GPU of choose_gpu(), if it fits. Errors, with --backend cuda:
+/// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays on the CPU
+/// instead, and a warning says why. `step_rows` as in plan_for_gpu().
 Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
-                   const LoadObserver& observer, LoadedModel& loaded);
+                   const LoadObserver& observer, std::unique_ptr<kernels::cuda::Device> gpu,
+                   LoadedModel& loaded);
 
 }  // namespace chimere::runtime
 

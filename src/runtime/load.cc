@@ -14,6 +14,7 @@
 #include "base/system.h"
 #include "engine/speculation/drafter.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/unpacked_iq3_s.h"
 #include "runtime/gpu.h"
 #include "runtime/memory_budget.h"
 #include "tensor/dtype.h"
@@ -78,13 +79,51 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences, const Run
       human_bytes(static_cast<double>(available))));
 }
 
+/// Bytes of the experts that unpacking changes (kernels/cpu/unpacked_iq3_s.h).
+struct UnpackedBytes {
+  int64_t in_file = 0;
+  int64_t in_memory = 0;
+
+  /// Bytes that a model takes more: nobody reads the file's own any more.
+  int64_t more() const { return in_memory - in_file; }
+};
+UnpackedBytes unpacked_experts(const gguf::Reader& file) {
+  UnpackedBytes out;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const bool expert = tensor.name.find("_exps.") != std::string::npos;
+    if (!expert || tensor.type != DType::kIQ3_S || tensor.dims.empty()) continue;
+    const int64_t row = tensor.dims.front();
+    const auto bytes = static_cast<int64_t>(tensor.bytes);
+    out.in_file += bytes;
+    out.in_memory += bytes / row_bytes(tensor.type, row) * kernels::cpu::unpacked_row_bytes(row);
+  }
+  return out;
+}
+
+/// Whether --unpack-experts unpacks this file's experts: with auto, where the instruction set gains
+/// from it and memory holds the whole model. Errors: kInvalidArgument.
+Result<bool> unpacks_experts(const Settings& settings, const gguf::Reader& file,
+                             kernels::CpuIsa isa, bool on_gpu, const Runtime& runtime) {
+  const std::string& wanted = settings.get(settings::kUnpackExperts);
+  if (wanted == "on") {
+    if (!on_gpu) return true;
+    return invalid_argument(
+        "--unpack-experts on needs --backend cpu: it changes nothing on this machine's GPU.");
+  }
+  if (wanted == "off" || on_gpu || !kernels::gains_from_unpacking(isa)) return false;
+  const UnpackedBytes experts = unpacked_experts(file);
+  const int64_t all = static_cast<int64_t>(file.file_bytes()) + experts.more();
+  return experts.in_memory > 0 && all <= free_memory(runtime) / 8 * 7;
+}
+
 /// Limit in bytes for states on the host: --state-memory, or three quarters of the memory that the
-/// weights and the prefix cache leave; 0: free memory is unknown. Errors: kInvalidArgument.
+/// weights (`unpacked` bytes more than in the file) and the prefix cache leave; 0: free memory is
+/// unknown. Errors: kInvalidArgument.
 Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file,
-                                 const Runtime& runtime) {
+                                 int64_t unpacked, const Runtime& runtime) {
   if (!settings.get(settings::kStateMemory).empty()) return state_memory(settings);
   const int64_t available = free_memory(runtime);
-  const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
+  const int64_t left = available - static_cast<int64_t>(file.file_bytes()) - unpacked -
                        (settings.get(settings::kCacheMemory) << 20);
   // Weights that do not fit are paged in repeatedly; states that do not fit kill the process.
   return std::max(left / 4 * 3, available / 8);
@@ -171,10 +210,12 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
 
   out.pool = runtime.pool();
   CHIMERE_TRY(out.cpu_isa, cpu_isa(settings.get(settings::kCpuIsa)));
-  const bool unpack = settings.get(settings::kUnpackExperts) == "on";
-  if (unpack && settings.get(settings::kBackend) != "cpu") {
-    return invalid_argument("--unpack-experts on needs --backend cpu.");
+  std::unique_ptr<kernels::cuda::Device> gpu;
+  if (request.on_gpu) {
+    CHIMERE_TRY(gpu, choose_gpu(settings, runtime));
   }
+  CHIMERE_TRY(const bool unpack,
+              unpacks_experts(settings, *out.file, out.cpu_isa, gpu != nullptr, runtime));
   const auto unpacked = std::make_shared<int64_t>(0);  // the ops keep the function
   kernels::OnUnpack on_unpack;
   if (unpack) on_unpack = [unpacked](int64_t bytes) { *unpacked += bytes; };
@@ -191,7 +232,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
                                    int64_t{kernels::kKvPageTokens};
     options.max_tokens = std::min(options.max_tokens, kMaxTokens);
-    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file, runtime));
+    const int64_t unpacked = unpack ? unpacked_experts(*out.file).more() : 0;
+    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file, unpacked, runtime));
   }
   options.max_states =
       std::max(options.max_states,
@@ -216,7 +258,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   if (*unpacked > 0) {
     observer.say(
         fmt::format("Unpacked experts into {}", human_bytes(static_cast<double>(*unpacked))));
-  } else if (unpack) {
+  } else if (settings.get(settings::kUnpackExperts) == "on") {
     observer.warn(fmt::format(
         "--unpack-experts on changes nothing: this file has no experts of IQ3_S, or the {} kernels "
         "need no unpacking.",
@@ -235,7 +277,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
     out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, out));
+  if (gpu != nullptr) {
+    CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, std::move(gpu), out));
+  }
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {

@@ -46,6 +46,7 @@ class CpuOps final : public Ops {
   CpuOps(ThreadPool& pool, CpuIsa isa, OnUnpack on_unpack)
       : pool_(pool),
         on_unpack_(std::move(on_unpack)),
+        gains_from_unpacking_(kernels::gains_from_unpacking(isa)),
         kernels_(vector_kernels(isa)),
         linear_(pool, isa),
         delta_net_(pool, kernels_),
@@ -57,7 +58,7 @@ class CpuOps final : public Ops {
   Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
                                                        std::optional<ExpertWeights> shared,
                                                        ExpertPlacement where) override {
-    if (!on_unpack_ || !linear_.gains_from_unpacking()) {
+    if (!on_unpack_ || !gains_from_unpacking_) {
       return Ops::place_experts(std::move(routed), shared, where);
     }
     CHIMERE_TRY(auto placed, cpu::UnpackedExperts::create(pool_, std::move(routed), shared));
@@ -222,6 +223,7 @@ class CpuOps final : public Ops {
  private:
   ThreadPool& pool_;
   const OnUnpack on_unpack_;
+  const bool gains_from_unpacking_;
   const cpu::VectorKernels& kernels_;
   cpu::LinearEngine linear_;
   cpu::DeltaNet delta_net_;

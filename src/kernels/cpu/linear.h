@@ -30,8 +30,6 @@ class LinearEngine {
   LinearEngine(const LinearEngine&) = delete;
   LinearEngine& operator=(const LinearEngine&) = delete;
 
-  /// Whether weights of type kIQ3_S_UNPACKED (unpacked_iq3_s.h) are allowed and faster than IQ3_S.
-  bool gains_from_unpacking() const;
   /// See Ops::linear.
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs, MatrixAdapters adapters = {});
   /// See Ops::moe_ffn.

@@ -151,8 +151,6 @@ LinearEngine::LinearEngine(ThreadPool& pool, CpuIsa isa)
     : impl_(std::make_unique<Impl>(pool, isa)) {}
 LinearEngine::~LinearEngine() = default;
 
-bool LinearEngine::gains_from_unpacking() const { return impl_->kernels.unpacked_iq3_s != nullptr; }
-
 void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs,
                           MatrixAdapters adapters) {
   impl_->linear(x, jobs);
@@ -167,3 +165,9 @@ void LinearEngine::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> exp
 }
 
 }  // namespace chimere::kernels::cpu
+
+namespace chimere::kernels {
+
+bool gains_from_unpacking(CpuIsa isa) { return cpu::kernels_for(isa).unpacked_iq3_s != nullptr; }
+
+}  // namespace chimere::kernels
