@@ -232,8 +232,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
                                    int64_t{kernels::kKvPageTokens};
     options.max_tokens = std::min(options.max_tokens, kMaxTokens);
-    const int64_t unpacked = unpack ? unpacked_experts(*out.file).more() : 0;
-    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file, unpacked, runtime));
+    const int64_t more = unpack ? unpacked_experts(*out.file).more() : 0;
+    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file, more, runtime));
   }
   options.max_states =
       std::max(options.max_states,
