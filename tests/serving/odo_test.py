@@ -3,6 +3,7 @@
 
   odo_test.py CHIMERE MODEL
 """
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -159,32 +160,78 @@ class Odo(unittest.TestCase):
             self.assertIn("none", missing.stderr)
         self.assertNotEqual(ask("--mode", "slow", "x").returncode, 0)
 
-    def test_proxy(self):
+    @contextlib.contextmanager
+    def proxy(self):
+        """`chimere odo` in front of the server."""
         url = f"http://127.0.0.1:{self.server.port}/v1"
         with tempfile.TemporaryDirectory() as home:
             process = subprocess.Popen(
                 [CHIMERE, "odo", "--json", "--upstream", url, "--port", "0", "--continues", "--state-folder", home],
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(home))
             try:
-                announcement = json.loads(process.stdout.readline())
                 proxy = Server.__new__(Server)
-                proxy.port = int(announcement["url"].rsplit(":", 1)[1])
-                body = {"messages": QUESTION, "temperature": 0, "max_tokens": 24}
-                plain = proxy.post(CHAT, {**body, "model": self.server.model, "reasoning_effort": "none"})
-                self.assertNotIn("odo", plain)
-                odo = proxy.post(CHAT, {**body, "model": "odo"})
-                self.assertEqual(odo["choices"][0]["message"], plain["choices"][0]["message"])
-                self.assertEqual(odo["odo"]["tokens"]["answer"]["completion"], plain["usage"]["completion_tokens"])
-                events = proxy.stream(CHAT, {**body, "model": "odo"})
-                self.assertEqual("".join(e["choices"][0]["delta"].get("content", "") for e in events),
-                                 plain["choices"][0]["message"]["content"])
-                self.assertIn("odo:code", {m["id"] for m in proxy.get("/v1/models")["data"]})
-                self.assertEqual(proxy.error(CHAT, {**body, "model": "odo:none"}, 404)["code"], "model_not_found")
-                self.assertTrue(proxy.stream(CHAT, {**body, "model": self.server.model}))
+                proxy.port = int(json.loads(process.stdout.readline())["url"].rsplit(":", 1)[1])
+                yield proxy
             finally:
                 process.terminate()
                 process.wait(HANG)
                 process.stdout.close()
+
+    def test_proxy(self):
+        with self.proxy() as proxy:
+            body = {"messages": QUESTION, "temperature": 0, "max_tokens": 24}
+            plain = proxy.post(CHAT, {**body, "model": self.server.model, "reasoning_effort": "none"})
+            self.assertNotIn("odo", plain)
+            odo = proxy.post(CHAT, {**body, "model": "odo"})
+            self.assertEqual(odo["choices"][0]["message"], plain["choices"][0]["message"])
+            self.assertEqual(odo["odo"]["tokens"]["answer"]["completion"], plain["usage"]["completion_tokens"])
+            events = proxy.stream(CHAT, {**body, "model": "odo"})
+            self.assertEqual("".join(e["choices"][0]["delta"].get("content", "") for e in events),
+                             plain["choices"][0]["message"]["content"])
+            self.assertIn("odo:code", {m["id"] for m in proxy.get("/v1/models")["data"]})
+            self.assertEqual(proxy.error(CHAT, {**body, "model": "odo:none"}, 404)["code"], "model_not_found")
+            self.assertTrue(proxy.stream(CHAT, {**body, "model": self.server.model}))
+
+    def test_shipped_pipelines_in_the_server_and_in_front_of_it(self):
+        questions = {"code": "Write a function in Python that merges two sorted lists.",
+                     "cyber": "We see thousands of failed password lines for root from one address.",
+                     "default": "Explain step by step which of tar and zip is smaller, and why?",
+                     "kine": "Which exercises for a rotator cuff tendinopathy?",
+                     "research": "Compare the evidence for the two diets and cite sources."}
+        own = {"code": {"step architect"}, "cyber": {"step triage", "step correlate"}, "default": set(), "kine": set(),
+               "research": {"search"}}
+        with self.proxy() as proxy:
+            for pipeline, question in questions.items():
+                with self.subTest(pipeline=pipeline):
+                    body = {"model": "odo:" + pipeline, "messages": [{"role": "user", "content": question}], "temperature": 0,
+                            "seed": 7, "max_tokens": 40, "odo": {"mode": "ultra" if pipeline == "research" else "quality"}}
+                    here, there = self.server.stream(CHAT, body), proxy.stream(CHAT, body)
+                    self.assertEqual(self.stages(here), self.stages(there))
+                    text = [self.text(events) for events in (here, there)]
+                    self.assertEqual(text[0], text[1])
+                    self.assertTrue(text[0]["content"] or text[0]["reasoning_content"])
+                    about = [next(e["odo"] for e in events if "pipeline" in e.get("odo", {})) for events in (here, there)]
+                    for key in ("pipeline", "mode", "route", "sources", "scores", "tools"):
+                        self.assertEqual(about[0].get(key), about[1].get(key), key)
+                    completions = [{purpose: n["completion"] for purpose, n in a["tokens"].items()} for a in about]
+                    self.assertEqual(completions[0], completions[1])
+                    self.assertEqual(about[0]["pipeline"], pipeline)
+                    self.assertLessEqual(own[pipeline], set(completions[0]))
+
+    @staticmethod
+    def stages(events):
+        steps = [e["odo"]["step"] for e in events if "step" in e.get("odo", {})]
+        # A search's tokens are those that were not cached: the second one finds those of the first.
+        return [{key: value for key, value in step.items() if key not in ("seconds", "tokens")} for step in steps]
+
+    @staticmethod
+    def text(events):
+        out = {"content": "", "reasoning_content": ""}
+        for event in events:
+            for choice in event["choices"]:
+                for key in out:
+                    out[key] += choice["delta"].get(key) or ""
+        return out
 
 
 if __name__ == "__main__":
