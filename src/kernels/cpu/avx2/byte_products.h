@@ -106,11 +106,18 @@ CHIMERE_INLINE void add_products(ByteSums<F>& sums, const ByteWeights& w, __m256
   }
 }
 
-/// Adds 16-bit sums in pairs to the sums of four in `dot`.
+/// What the sum of a group's products is multiplied with: 2 for stored weights q of which a weight
+/// is 2 q - 15 (F::kOddNibbles).
+template <class F>
+CHIMERE_INLINE constexpr int16_t factor() {
+  return requires { F::kOddNibbles; } ? 2 : 1;
+}
+
+/// Adds 16-bit sums in pairs, times factor(), to the sums of four in `dot`.
 template <class F>
 CHIMERE_INLINE void add_sums(const ByteSums<F>& sums, __m256i& dot) {
   if constexpr (!kVnni) {
-    dot = _mm256_add_epi32(dot, _mm256_madd_epi16(sums.v, _mm256_set1_epi16(1)));
+    dot = _mm256_add_epi32(dot, _mm256_madd_epi16(sums.v, _mm256_set1_epi16(factor<F>())));
     in_this_order(dot);
   }
 }
@@ -118,6 +125,10 @@ CHIMERE_INLINE void add_sums(const ByteSums<F>& sums, __m256i& dot) {
 /// What the offset of the weights adds to a group's sum, negated, in every lane.
 template <class F>
 CHIMERE_INLINE __m256i offset_sum(int32_t neg_sum) {
+  if constexpr (factor<F>() == 2) {
+    const __m256i sum = _mm256_set1_epi32(neg_sum);
+    return _mm256_sub_epi32(_mm256_slli_epi32(sum, 4), sum);
+  }
   if constexpr (offset_bits<F>() <= 0) return _mm256_setzero_si256();
   return _mm256_slli_epi32(_mm256_set1_epi32(neg_sum), offset_bits<F>() > 0 ? offset_bits<F>() : 0);
 }

@@ -20,9 +20,10 @@
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
-/// Weight rows of a tile, and activation rows that are multiplied with it at a time: 16 registers
-/// hold their sums.
+/// Weight rows of a tile, and how many tiles and activation rows are multiplied at a time. The sums
+/// of more do not fit 16 registers; those of one tile leave a core waiting for its own results.
 inline constexpr int kTileOutputs = 8;
+inline constexpr int kTiles = 2;
 inline constexpr int kTileActivations = 4;
 
 /// Eight weight rows, transposed: dword i of every row in the vector at quads + 32 i, scale
@@ -31,18 +32,24 @@ struct Tile {
   uint8_t* quads;
   float* scales;
   float* minima;
-  uint8_t* rows;  ///< eight super-blocks and their scales before they are transposed
-  float* sums;    ///< half of the partial sums
+  uint8_t* rows;  ///< eight super-blocks and their scales before they are transposed; of all tiles
+  float* sums;    ///< half of the partial sums; of all tiles
 };
+/// Bytes of `rows` and `sums`.
+inline constexpr int64_t kTileBuffers = int64_t{kTileOutputs} * (kSuper + 2 * 64) +
+                                        int64_t{kTiles} * kTileActivations * kPartials / 2 * 32;
 
-CHIMERE_INLINE Tile tile_in(uint8_t* scratch, int64_t n_in) {
+/// The tile `number`, below kTiles.
+CHIMERE_INLINE Tile tile_in(uint8_t* scratch, int64_t n_in, int number) {
   const int64_t n = padded(n_in);
+  const int64_t scales = kTileOutputs * n / 16;
   Tile t;
-  t.quads = scratch;
-  t.scales = reinterpret_cast<float*>(scratch + kTileOutputs * n);
-  t.minima = t.scales + kTileOutputs * n / 16;
-  t.rows = reinterpret_cast<uint8_t*>(t.minima + kTileOutputs * n / 16);
+  t.rows = scratch;
   t.sums = reinterpret_cast<float*>(t.rows + kTileOutputs * (kSuper + 2 * 64));
+  t.quads =
+      scratch + kTileBuffers + number * (kTileOutputs * n + 2 * scales * int64_t{sizeof(float)});
+  t.scales = reinterpret_cast<float*>(t.quads + kTileOutputs * n);
+  t.minima = t.scales + scales;
   return t;
 }
 
@@ -142,115 +149,154 @@ struct RowPointers {
   }
 };
 
-/// Partial sum `first` of R activation rows with eight weight rows.
-template <class F, int R>
-CHIMERE_INLINE void partial_sum(const Tile& tile, int64_t first, int64_t n_groups,
-                                const RowPointers<R>& x, __m256 acc[R]) {
+/// Partial sum `first` of R activation rows with eight weight rows of each of T tiles.
+template <class F, int R, int T>
+CHIMERE_INLINE void partial_sum(const Tile* tiles, int64_t first, int64_t n_groups,
+                                const RowPointers<R>& x, __m256 acc[R][T]) {
   constexpr int kQuads = F::kGroup / 4;
   constexpr int kChain = chain_quads<F>() < kQuads ? chain_quads<F>() : kQuads;
 #pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) acc[r] = _mm256_setzero_ps();
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int t = 0; t < T; ++t) acc[r][t] = _mm256_setzero_ps();
+  }
   for (int64_t g = first; g < n_groups; g += kPartials) {
     const int64_t block = g * F::kGroup / kActivationBlock;
-    const uint8_t* const w = tile.quads + 32 * kQuads * g;
-    __m256i dot[R];
-#pragma GCC unroll 4
+    __m256i dot[R][T];
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      dot[r] = offset_sum<F>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g));
+      const __m256i offset = offset_sum<F>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g));
+#pragma GCC unroll 4
+      for (int t = 0; t < T; ++t) dot[r][t] = offset;
     }
 #pragma GCC unroll 8
     for (int j = 0; j < kQuads; j += kChain) {
-      ByteSums<F> sums[R];
+      ByteSums<F> sums[R][T];
 #pragma GCC unroll 8
       for (int k = j; k < j + kChain; ++k) {
-        const auto q = weights_of<F>(load_bytes(w + 32 * k));
+        ByteWeights q[T];
 #pragma GCC unroll 4
+        for (int t = 0; t < T; ++t)
+          q[t] = weights_of<F>(load_bytes(tiles[t].quads + 32 * (kQuads * g + k)));
+#pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           const __m256i four = _mm256_set1_epi32(load<int32_t>(x.q[r] + 4 * (kQuads * g + k)));
-          add_products<F>(sums[r], q, four, k == j, dot[r]);
+#pragma GCC unroll 4
+          for (int t = 0; t < T; ++t) add_products<F>(sums[r][t], q[t], four, k == j, dot[r][t]);
         }
       }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) add_sums<F>(sums[r], dot[r]);
+        for (int t = 0; t < T; ++t) add_sums<F>(sums[r][t], dot[r][t]);
+      }
     }
-    const __m256 s = _mm256_load_ps(tile.scales + 8 * g);
+    __m256 s[T];
 #pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) s[t] = _mm256_load_ps(tiles[t].scales + 8 * g);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const __m256 d = _mm256_set1_ps(load<float>(x.q[r] + x.d + 4 * block));
-      acc[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r]), _mm256_mul_ps(s, d), acc[r]);
+#pragma GCC unroll 4
+      for (int t = 0; t < T; ++t) {
+        acc[r][t] =
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r][t]), _mm256_mul_ps(s[t], d), acc[r][t]);
+      }
     }
     if constexpr (F::kMinimum) {
-      const __m256 m = _mm256_load_ps(tile.minima + 8 * g);
+      __m256 m[T];
 #pragma GCC unroll 4
+      for (int t = 0; t < T; ++t) m[t] = _mm256_load_ps(tiles[t].minima + 8 * g);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const float d_sum = F::kGroup == 32
                                 ? load<float>(x.q[r] + x.d_sum + 4 * block)
                                 : -(load<float>(x.q[r] + x.d + 4 * block) *
                                     static_cast<float>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g)));
-        acc[r] = _mm256_fnmadd_ps(m, _mm256_set1_ps(d_sum), acc[r]);
+        const __m256 ds = _mm256_set1_ps(d_sum);
+#pragma GCC unroll 4
+        for (int t = 0; t < T; ++t) acc[r][t] = _mm256_fnmadd_ps(m[t], ds, acc[r][t]);
       }
     }
   }
 }
 
-/// Multiplies R activation rows with the tile. Outputs from n_out on are not stored.
-template <class F, int R>
-[[gnu::noinline]] void tile_rows(const Tile& tile, int64_t n_in, const RoundedRow* rows,
+/// Multiplies R activation rows with T tiles. Outputs from n_out on are not stored.
+template <class F, int R, int T>
+[[gnu::noinline]] void tile_rows(const Tile* tiles, int64_t n_in, const RoundedRow* rows,
                                  float* const* y, int64_t o, int64_t n_out, bool accumulate) {
   const int64_t n_groups = n_in / F::kGroup;
   const RowPointers<R> x(rows, F::kGroup);
+  float* const sums = tiles[0].sums;
   for (int p = 0; p < kPartials / 2; ++p) {
-    __m256 acc[R];
-    partial_sum<F, R>(tile, p, n_groups, x, acc);
-    for (int r = 0; r < R; ++r) _mm256_store_ps(tile.sums + 8 * (p * R + r), acc[r]);
-    partial_sum<F, R>(tile, p + kPartials / 2, n_groups, x, acc);
-    for (int r = 0; r < R; ++r) {
-      float* sum = tile.sums + 8 * (p * R + r);
-      _mm256_store_ps(sum, _mm256_add_ps(_mm256_load_ps(sum), acc[r]));
+    __m256 acc[R][T];
+    partial_sum<F, R, T>(tiles, p, n_groups, x, acc);
+    for (int i = 0; i < R * T; ++i) _mm256_store_ps(sums + 8 * (p * R * T + i), acc[i / T][i % T]);
+    partial_sum<F, R, T>(tiles, p + kPartials / 2, n_groups, x, acc);
+    for (int i = 0; i < R * T; ++i) {
+      float* sum = sums + 8 * (p * R * T + i);
+      _mm256_store_ps(sum, _mm256_add_ps(_mm256_load_ps(sum), acc[i / T][i % T]));
     }
   }
-  for (int r = 0; r < R; ++r) {
+  for (int i = 0; i < R * T; ++i) {
     __m256 s[kPartials / 2];
-    for (int p = 0; p < kPartials / 2; ++p) s[p] = _mm256_load_ps(tile.sums + 8 * (p * R + r));
+    for (int p = 0; p < kPartials / 2; ++p) s[p] = _mm256_load_ps(sums + 8 * (p * R * T + i));
     for (int half = kPartials / 4; half > 0; half /= 2) {
       for (int p = 0; p < half; ++p) s[p] = _mm256_add_ps(s[p], s[p + half]);
     }
-    float* const out = y[r] + o;
-    if (n_out >= kTileOutputs) {
+    const int first = kTileOutputs * (i % T);
+    float* const out = y[i / T] + o + first;
+    if (n_out - first >= kTileOutputs) {
       _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), s[0]) : s[0]);
       continue;
     }
     float v[kTileOutputs];
     _mm256_storeu_ps(v, s[0]);
-    for (int64_t i = 0; i < n_out; ++i) out[i] = accumulate ? out[i] + v[i] : v[i];
+    for (int64_t k = 0; k < n_out - first; ++k) out[k] = accumulate ? out[k] + v[k] : v[k];
   }
 }
 
-template <class F, int R>
-void tile_rest(int64_t left, const Tile& tile, const IntegerProduct& p, int64_t row, int64_t o,
+template <class F, int R, int T>
+void tile_rest(int64_t left, const Tile* tiles, const IntegerProduct& p, int64_t row, int64_t o,
                int64_t n_out) {
   if (left == R) {
-    tile_rows<F, R>(tile, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
   } else if constexpr (R > 1) {
-    tile_rest<F, R - 1>(left, tile, p, row, o, n_out);
+    tile_rest<F, R - 1, T>(left, tiles, p, row, o, n_out);
   }
 }
 
-/// Multiplies all activation rows with the tile of the weight rows from o on.
-template <class F>
-CHIMERE_INLINE void multiply_tile(const Tile& tile, const IntegerProduct& p, int64_t o) {
+/// Multiplies all activation rows with the T tiles of the weight rows from o on.
+template <class F, int T>
+CHIMERE_INLINE void multiply_tiles(const Tile* tiles, const IntegerProduct& p, int64_t o) {
+  constexpr int R = kTileActivations;
   const int64_t n_out = p.n_out - o;
   int64_t row = 0;
-  for (; row + kTileActivations <= p.n_rows; row += kTileActivations) {
-    tile_rows<F, kTileActivations>(tile, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+  for (; row + R <= p.n_rows; row += R) {
+    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
   }
-  if (row < p.n_rows) tile_rest<F, kTileActivations - 1>(p.n_rows - row, tile, p, row, o, n_out);
+  if (row < p.n_rows) tile_rest<F, R - 1, T>(p.n_rows - row, tiles, p, row, o, n_out);
+}
+
+/// All products: `fill(o, tile)` makes the tile of the weight rows from o on.
+template <class F, class Fill>
+CHIMERE_INLINE void tiled_product(const IntegerProduct& p, const Fill& fill) {
+  Tile tiles[kTiles];
+  for (int t = 0; t < kTiles; ++t) tiles[t] = tile_in(p.scratch, p.n_in, t);
+  int64_t o = 0;
+  for (; o + kTileOutputs < p.n_out; o += kTiles * kTileOutputs) {
+    for (int t = 0; t < kTiles; ++t) fill(o + t * kTileOutputs, tiles[t]);
+    multiply_tiles<F, kTiles>(tiles, p, o);
+  }
+  if (o < p.n_out) {
+    fill(o, tiles[0]);
+    multiply_tiles<F, 1>(tiles, p, o);
+  }
 }
 
 template <class F>
 void tiled_product(const IntegerProduct& p) {
-  const Tile tile = tile_in(p.scratch, p.n_in);
-  for (int64_t o = 0; o < p.n_out; o += kTileOutputs) {
+  tiled_product<F>(p, [&p](int64_t o, const Tile& tile) {
     const int64_t n_out = p.n_out - o;
     const uint8_t* w[kTileOutputs];
     // Missing rows repeat the last one; their results are not stored.
@@ -258,8 +304,7 @@ void tiled_product(const IntegerProduct& p) {
       w[r] = p.w + (o + (r < n_out ? r : n_out - 1)) * p.w_stride;
     }
     unpack_tile<F>(w, p.n_in, tile);
-    multiply_tile<F>(tile, p, o);
-  }
+  });
 }
 
 }  // namespace

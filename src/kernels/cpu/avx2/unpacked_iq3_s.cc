@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/avx2/kernels.h"
 #include "kernels/cpu/avx2/tile_product.h"
@@ -12,20 +13,24 @@
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
-/// The weights q of a block, of which a weight is 2 q - 15.
-struct Nibbles {
-  static constexpr int kOffset = -1;
-  static constexpr bool kSigned = false;
-  static constexpr int kLargest = 15;
-};
-/// The weights of a tile: 2 q + 1, which is a weight plus 16.
-struct TileWeights {
+struct UnpackedWeights {
   static constexpr int kGroup = 32;
   static constexpr bool kMinimum = false;
-  static constexpr int kOffset = 4;
   static constexpr bool kSigned = false;
+};
+/// The weights q of a block, of which a weight is 2 q - 15.
+struct Nibbles : UnpackedWeights {
+  static constexpr bool kOddNibbles = true;
+  static constexpr int kOffset = -1;
+  static constexpr int kLargest = 15;
+};
+/// 2 q + 1, which is a weight plus 16: VNNI has no step that doubles a sum.
+struct OddBytes : UnpackedWeights {
+  static constexpr int kOffset = 4;
   static constexpr int kLargest = 31;
 };
+/// The weights of a tile.
+using TileWeights = std::conditional_t<kVnni, OddBytes, Nibbles>;
 
 CHIMERE_INLINE __m256 scales_of(const UnpackedIq3S& b, int g, __m256 d) {
   const __m256i shift = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
@@ -67,7 +72,9 @@ template <int R>
       const int64_t group = 8 * i + g;
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
-        __m256i dot = _mm256_setzero_si256();
+        const auto neg_sum = load<int32_t>(x.q[r] + x.neg_sum + 4 * group);
+        // With VNNI the sum is doubled before the offset is added.
+        __m256i dot = kVnni ? _mm256_setzero_si256() : offset_sum<Nibbles>(neg_sum);
         ByteSums<Nibbles> products;
 #pragma GCC unroll 8
         for (int j = 0; j < 8; ++j) {
@@ -75,10 +82,9 @@ template <int R>
           add_products<Nibbles>(products, {q[j], q[j]}, four, j == 0, dot);
         }
         add_sums<Nibbles>(products, dot);
-        const __m256i neg = _mm256_set1_epi32(load<int32_t>(x.q[r] + x.neg_sum + 4 * group));
-        // 2 dot - 15 Σq.
-        dot = _mm256_add_epi32(_mm256_slli_epi32(dot, 1),
-                               _mm256_sub_epi32(_mm256_slli_epi32(neg, 4), neg));
+        if constexpr (kVnni) {
+          dot = _mm256_add_epi32(_mm256_slli_epi32(dot, 1), offset_sum<Nibbles>(neg_sum));
+        }
         const __m256 dx = _mm256_set1_ps(load<float>(x.q[r] + x.d + 4 * group));
         float* const sum = half + 8 * (R * g + r);
         _mm256_store_ps(sum, _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_mul_ps(s, dx),
@@ -105,8 +111,9 @@ void fill_tile(const UnpackedIq3S* w, int64_t n, const Tile& tile) {
       quads_of(w[i], g, q);
       const int64_t group = 8 * i + g;
       for (int j = 0; j < 8; ++j) {
-        const __m256i twice = _mm256_add_epi8(q[j], q[j]);
-        store_bytes(tile.quads + 32 * (8 * group + j), _mm256_or_si256(twice, _mm256_set1_epi8(1)));
+        if constexpr (kVnni)
+          q[j] = _mm256_or_si256(_mm256_add_epi8(q[j], q[j]), _mm256_set1_epi8(1));
+        store_bytes(tile.quads + 32 * (8 * group + j), q[j]);
       }
       _mm256_store_ps(tile.scales + 8 * group, scales_of(w[i], g, d));
     }
@@ -126,15 +133,17 @@ void dot_rest(int64_t left, const IntegerProduct& p, const UnpackedIq3S* w, floa
 }  // namespace
 
 void product_unpacked_iq3_s(const IntegerProduct& p) {
-  const Tile tile = tile_in(p.scratch, p.n_in);
+  const auto rows = [&p](int64_t o) {
+    return reinterpret_cast<const UnpackedIq3S*>(p.w + o * p.w_stride);
+  };
+  if (p.n_rows > kTileActivations) {
+    tiled_product<TileWeights>(
+        p, [&](int64_t o, const Tile& tile) { fill_tile(rows(o), p.n_in, tile); });
+    return;
+  }
+  float* const sums = tile_in(p.scratch, p.n_in, 0).sums;
   for (int64_t o = 0; o < p.n_out; o += kTileOutputs) {
-    const auto* w = reinterpret_cast<const UnpackedIq3S*>(p.w + o * p.w_stride);
-    if (p.n_rows <= kTileActivations) {
-      dot_rest<kTileActivations>(p.n_rows, p, w, tile.sums, o);
-      continue;
-    }
-    fill_tile(w, p.n_in, tile);
-    multiply_tile<TileWeights>(tile, p, o);
+    dot_rest<kTileActivations>(p.n_rows, p, rows(o), sums, o);
   }
 }
 
