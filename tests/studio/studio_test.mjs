@@ -21,7 +21,7 @@ import {pathDarkTests, pathTests} from './path_tests.mjs';
 import {safetyTests} from './safety_tests.mjs';
 import {StudioPage} from './studio_page.mjs';
 
-const WORKERS = 3;  // browsers: neither page waits for the focus or the frames of another
+const WORKERS = 3;  // browsers of their own: neither page waits for the focus or the frames of another
 const [program, model, chromium, built, ...names] = process.argv.slice(2).filter((value) => !value.startsWith('--'));
 const LONG = [
   'every_view_is_accessible_when_narrow', 'every_view_is_accessible_in_the_dark', 'a_text_in_pieces_looks_like_the_whole',
@@ -38,9 +38,12 @@ const launch = (profile) => puppeteer.launch({
   env: {...process.env, HOME: folder},
   userDataDir: join(folder, profile),
   timeout: 120000 * Number(process.env.TEST_TIMEOUT_FACTOR ?? 1),  // for hangs only
-  // Chromium's sandbox refuses to run as root.
-  // No interface of the browser's own is loaded before someone looks at it.
-  args: ['--disable-dev-shm-usage', '--disable-features=PreloadTopChromeWebUI', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
+  args: [
+    '--disable-dev-shm-usage',
+    // The browser's own interface, which no test looks at, took half of the computing.
+    '--disable-features=PreloadTopChromeWebUI', '--kiosk',
+    ...(process.getuid() === 0 ? ['--no-sandbox'] : []),  // Chromium's sandbox refuses to run as root
+  ],
 });
 const browsers = await Promise.all(Array.from({length: WORKERS}, (_, i) => launch(`profile-${i}`)));
 let failures = 0;
