@@ -117,4 +117,8 @@ const ADVISORIES = [
   '```toString\nx\n```', '```hasOwnProperty\nx\n```', `x${' '.repeat(5000)}x`, '*'.repeat(3000),
 ];
 
-export const TEXTS = [...SCRIPTS, ...MARKDOWN, ...CODE, ...FORMULAS, ...ADVISORIES];
+const KINDS = [SCRIPTS, MARKDOWN, CODE, FORMULAS, ADVISORIES];
+export const TEXTS = KINDS.flat();
+
+/// The texts of a run: all, or of each kind its first and a drawn part.
+export const textsOf = (draw) => KINDS.flatMap(([first, ...more]) => [first, ...draw.some(more, Math.ceil(more.length / 4))]);

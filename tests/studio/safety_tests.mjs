@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {writeFile} from 'node:fs/promises';
 import {join} from 'node:path';
-import {DIAGRAMS, MORE_DIAGRAMS, TEXTS} from './hostile_payloads.mjs';
+import {DIAGRAMS, MORE_DIAGRAMS, TEXTS, textsOf} from './hostile_payloads.mjs';
 import {wait} from './support.mjs';
 
 const foreign = (page, server) =>
@@ -42,7 +42,12 @@ const strangers = () => [...document.body.querySelectorAll('*')].filter((element
 const SOME = ['<img src=x onerror=pwned=1>', '"><script>pwned=1</script>', '![x](https://evil.test/x.png)', "' onmouseover='pwned=1", 'javascript:pwned=1'];
 
 async function harmless(page, server) {
-  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
+  // The handler of an image that is not there runs after those of the images before it.
+  await page.evaluate(() => new Promise((resolve) => {
+    const later = new Image();
+    later.onerror = () => requestAnimationFrame(() => requestAnimationFrame(resolve));
+    later.src = 'studio/missing.png';
+  }));
   assert.deepEqual(await page.evaluate(strangers), []);
   assert.equal(await page.evaluate(() => typeof pwned), 'undefined');
   assert.deepEqual(foreign(page, server), []);
@@ -87,18 +92,19 @@ async function drawHostile({page, server}, diagrams) {
 }
 
 export const safetyTests = {
-  async hostile_texts_do_nothing({page, server}) {
+  async hostile_texts_do_nothing({page, server}, {draw}) {
     assert.ok(TEXTS.length >= 230, `${TEXTS.length} texts`);
-    for (let i = 0; i < TEXTS.length; i += 40) {
+    const texts = textsOf(draw);
+    for (let i = 0; i < texts.length; i += 40) {
       await page.click('#reset');
       await page.send('go on');
       const generation = await server.next();
       // As it comes and as a whole: blocks are drawn while they are incomplete.
-      for (const text of TEXTS.slice(i, i + 40)) {
+      for (const text of texts.slice(i, i + 40)) {
         generation.say(text.slice(0, text.length / 2));
         generation.say(`${text.slice(text.length / 2)}\n\n`);
       }
-      generation.reason(TEXTS.slice(i, i + 40).join('\n'));
+      generation.reason(texts.slice(i, i + 40).join('\n'));
       generation.finish();
       await page.idle();
       await page.press_button('.reasoning summary');
@@ -119,18 +125,19 @@ export const safetyTests = {
     assert.deepEqual(foreign(page, server), []);
   },
 
-  async hostile_passages_and_steps_are_text({page, server}) {
+  async hostile_passages_and_steps_are_text({page, server}, {draw}) {
+    const texts = textsOf(draw);
     await page.send('go on');
     const generation = await server.next();
     const odo = (more) => generation.event({choices: [{index: 0, delta: {}, finish_reason: null}], odo: more});
-    for (const text of TEXTS) odo({step: steps(text)[0]});
+    for (const text of texts) odo({step: steps(text)[0]});
     for (const text of SOME) for (const step of steps(text)) odo({step});
     odo({step: {name: {}, seconds: 'x', reasons: 'x'}});
-    generation.say(`${TEXTS.map((_, i) => `[${i + 1}]`).join(' ')} [0] [-1] [1<img src=x onerror=pwned=1>]`);
-    odo({passages: SOME[0], mode: SOME[1], sources: [...passages(TEXTS), null, 'x', {n: SOME[0], name: {}, text: ['x']}]});
+    generation.say(`${texts.map((_, i) => `[${i + 1}]`).join(' ')} [0] [-1] [1<img src=x onerror=pwned=1>]`);
+    odo({passages: SOME[0], mode: SOME[1], sources: [...passages(texts), null, 'x', {n: SOME[0], name: {}, text: ['x']}]});
     generation.finish();
     await page.idle();
-    await page.waitFor((n) => document.querySelectorAll('.cite').length > n, TEXTS.length - 1);
+    await page.waitFor((n) => document.querySelectorAll('.cite').length > n, texts.length - 1);
     await page.evaluate(() => { for (const box of document.querySelectorAll('.message-bar, details')) box.open = true; });
     await page.evaluate(() => document.querySelectorAll('.cite')[3].click());
     assert.ok(await page.evaluate(() => document.querySelector('.sources').textContent.includes('<script>pwned=1</script>')));
@@ -141,9 +148,10 @@ export const safetyTests = {
     await harmless(page, server);
   },
 
-  async hostile_names_are_text_in_every_view({page, server}, {folder}) {
+  async hostile_names_are_text_in_every_view({page, server}, {draw}) {
+    const texts = textsOf(draw);
     server.passage = {note: SOME[0], title: SOME[1], place: SOME[2]};
-    for (const text of TEXTS) server.collections.set(text, new Map([[text, `${text} secret`]]));
+    for (const text of texts) server.collections.set(text, new Map([[text, `${text} secret`]]));
     SOME.forEach((text, i) => server.conversations.set(`c${i}`, {
       id: `c${i}`, title: text, folder: text, pinned: i === 1, leaf: '', created: 1, updated: 2, messages: [], excerpt: `${text}\x02${text}\x03${text}`,
     }));
@@ -154,7 +162,7 @@ export const safetyTests = {
     await page.waitFor(() => document.querySelector('.entry mark'));
     await harmless(page, server);
     await page.press_button('#view-collections');
-    await page.waitFor((n) => document.querySelectorAll('.open-collection').length === n, TEXTS.length);
+    await page.waitFor((n) => document.querySelectorAll('.open-collection').length === n, texts.length);
     await page.press_button('.open-collection');
     await page.fill('#collection-query', 'secret');
     await page.press('Enter');
@@ -194,14 +202,15 @@ export const safetyTests = {
     await harmless(page, server);
   },
 
-  async a_hostile_file_becomes_a_conversation_of_texts({page, server}, {folder}) {
+  async a_hostile_file_becomes_a_conversation_of_texts({page, server}, {folder, draw}) {
+    const texts = textsOf(draw);
     const data = ([text, ...more]) => ({
       model: text, error: text, finish: text, verdict: text, mode: text, toolCallId: text, sources: passages([text, ...more]),
       toolCalls: [text, ...more].map((t) => ({id: t, name: t, arguments: t})), tokens: [{text, logprob: -1, top: [[text, -1]]}],
       usage: {prompt: text}, totalMs: 1, steps: steps(text).map(({name, seconds, ...details}) => ({name, seconds, details})),
     });
     const file = join(folder, 'hostile.json');
-    const groups = Array.from({length: Math.ceil(TEXTS.length / 6)}, (_, i) => TEXTS.slice(6 * i, 6 * i + 6));
+    const groups = Array.from({length: Math.ceil(texts.length / 6)}, (_, i) => texts.slice(6 * i, 6 * i + 6));
     const id = (i) => `${i}"><img src=x onerror=pwned=1>`;
     const messages = [...groups.map(data), ...WRONG].map((d, i) => ({
       id: id(i), parent: i ? id(i - 1) : '', created: i + 1, role: groups[i] ? ['assistant', 'tool', 'assistant', 'user', SOME[i % SOME.length]][i % 5] : 'assistant',
@@ -233,7 +242,7 @@ export const safetyTests = {
     await harmless(page, server);
   },
 
-  async hostile_diagrams_stay_in_their_frame(given) { await drawHostile(given, DIAGRAMS); },
+  async hostile_diagrams_stay_in_their_frame(given, {draw}) { await drawHostile(given, draw.some(DIAGRAMS, 3)); },
   async diagrams_of_advisories_stay_in_their_frame(given) { await drawHostile(given, MORE_DIAGRAMS); },
 
   async a_click_on_a_hostile_link_asks_first({page, server}) {

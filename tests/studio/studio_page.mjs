@@ -7,10 +7,12 @@ export class StudioPage {
   violations = [];  // of its Content-Security-Policy
   requests = [];    // addresses
 
-  /// `seen`: whether the first visit's steps were read. Tests read English unless they say otherwise.
-  static async create(browser, {seen = true, language = 'en', dark = false} = {}) {
+  /// `seen`: whether the first visit's steps were read. Tests read English unless they say otherwise. `shared`: a tab of
+  /// the browser's window; otherwise a context of its own, for which Chromium opens a window (seconds of computing).
+  static async create(browser, {seen = true, language = 'en', dark = false, shared = false} = {}) {
     const self = new StudioPage();
-    self.context = await browser.createBrowserContext();
+    self.shared = shared;
+    self.context = shared ? browser.defaultBrowserContext() : await browser.createBrowserContext();
     self.tab = await self.context.newPage();
     await self.tab.setViewport({width: 1280, height: 800});
     self.tab.setDefaultTimeout(WAIT_MS);
@@ -41,7 +43,13 @@ export class StudioPage {
     await this.tab.waitForSelector('#text');
   }
 
-  close() { return this.context.close(); }
+  /// Nothing of the page is left in the browser: a later server may have the same port.
+  async close() {
+    if (!this.shared) return this.context.close();
+    const origins = new Set(this.requests.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin));
+    for (const origin of origins) await this.cdp.send('Storage.clearDataForOrigin', {origin, storageTypes: 'all'});
+    return this.tab.close();
+  }
   resize(width, height) { return this.tab.setViewport({width, height}); }
   phone(width, height) { return this.tab.setViewport({width, height, isMobile: true, hasTouch: true}); }  // loads again
   evaluate(code, ...values) { return this.tab.evaluate(code, ...values); }
