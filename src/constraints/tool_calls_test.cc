@@ -255,23 +255,21 @@ TEST(ToolCallsConstraint, TextAndCallsWithAnAutomaticChoice) {
 }
 
 TEST(ToolCallsConstraint, TextInChannelsHasNoTagsOfChannels) {
-  const TestTokenizer tokenizer = call_tokenizer();
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  const TestTokenizer tokenizer(std::move(bytes));
   const ToolFormat format = text::written_tool_format("<|channel|>");
   ToolCallsSpec spec;
   spec.tools = kCallTools;
   const auto constraint = tool_calls_constraint(format, spec, tokenizer);
   ASSERT_TRUE(constraint.ok()) << constraint.error().message;
-  const std::string analysis = "<|channel|>analysis<|message|>Why";
   const std::string answer = "<|channel|>final<|message|>";
-  const std::string next = "<|end|><|start|>assistant";
   const auto allows = [&](const std::string& text) {
     return call_allowed(*constraint, tokenizer, text);
   };
   EXPECT_TRUE(allows(answer + "f <| x <|> y <|mess"));
-  EXPECT_TRUE(allows(analysis + next + answer + "a"));
   EXPECT_FALSE(allows(answer + "a<|message|>b"));
   EXPECT_FALSE(allows(answer + "a<|end|>"));
-  EXPECT_FALSE(allows(analysis + "<|channel|>" + next + answer + "a"));
 }
 
 TEST(ToolCallsConstraint, JsonInTheFinalChannel) {

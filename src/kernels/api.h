@@ -628,8 +628,8 @@ enum class CpuIsa { kGeneric, kAvx2, kAvxVnni, kAvx512, kNeon, kDotprod, kI8mm }
 /// The best one that this program is compiled for and this processor supports (kernels/cpu/isa.h).
 CpuIsa best_cpu_isa();
 const char* cpu_isa_name(CpuIsa isa);
-/// Whether the kernels of `isa` take weights of type kIQ3_S_UNPACKED (kernels/cpu/unpacked_iq3_s.h),
-/// and are faster with them than with IQ3_S.
+/// Whether the kernels of `isa` take weights of type kIQ3_S_UNPACKED, which unpacked_iq3_s.h
+/// describes, and are faster with them than with IQ3_S.
 bool gains_from_unpacking(CpuIsa isa);
 
 /// Called for each layer whose experts were unpacked, with the bytes that they take now.

@@ -20,7 +20,7 @@ struct ChatFormat {
   ReasoningTags reasoning;
   bool reasons = false;  ///< the template knows the tags: generations may have reasoning
   ToolFormat calls;
-  /// The tags between an answer and the next question, as `<|im_end|>` and `<|im_start|>`. A text
+  /// The tags between an answer and the next question, as `<|end|>` and `<|user|>`. A text
   /// that has one was written by a model that has lost its way. Sorted.
   std::vector<std::string> turn_tags;
 
