@@ -12,13 +12,10 @@ constexpr int kEpochs = 30;
 constexpr float kRate = 0.3F;
 constexpr float kDecay = 2e-4F;  ///< of the weights, at each step in which they take part
 /// Makes probabilities of the classifier what cross-validation finds: intent_test checks it.
-constexpr double kTemperature = 0.87;
+constexpr double kTemperature = 0.8;
 constexpr size_t kFolds = 5;
 /// Neighbouring examples of a file resemble each other: they are in one fold.
 constexpr size_t kBlock = 8;
-
-/// Actions, subjects and names.
-constexpr uint32_t kKindsOfWords = 3;
 
 std::vector<double> softmax(std::vector<double> logits, double temperature) {
   const double most = *std::ranges::max_element(logits);
@@ -39,8 +36,6 @@ IntentLexicon lexicon_of(std::span<const IntentSpec> intents) {
   }
   return out;
 }
-
-size_t intent_of_class(uint32_t of_class) { return of_class / kKindsOfWords; }
 
 IntentClassifier::IntentClassifier(std::span<const IntentSpec> intents,
                                    const IntentLexicon& lexicon)

@@ -17,7 +17,6 @@ namespace chimere::orchestrator {
 
 /// The words of the intents, in one class for each intent and kind of word.
 IntentLexicon lexicon_of(std::span<const IntentSpec> intents);
-size_t intent_of_class(uint32_t of_class);
 
 /// Thread-safe. Multinomial logistic regression on intent_features().
 class IntentClassifier {

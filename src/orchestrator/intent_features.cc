@@ -17,9 +17,9 @@ constexpr size_t kPairs = 14;
 /// Hits of the lexicon whose order is a feature.
 constexpr size_t kOrdered = 4;
 /// How much the parts weigh against each other, chosen by cross-validation.
-constexpr float kWordsWeight = 1.0F;
-constexpr float kOpeningWeight = 0.6F;
-constexpr float kClassWeight = 0.6F;
+constexpr float kWordsWeight = 2.0F;
+constexpr float kOpeningWeight = 0.4F;
+constexpr float kClassWeight = 0.4F;
 constexpr float kShapeWeight = 0.5F;
 
 bool is_digit_of_number(char c) { return c >= '0' && c <= '9'; }
@@ -73,18 +73,23 @@ class Group {
       : kind_(kind), out_(out), begin_(out.size()) {}
   void add(std::string_view name) { out_.emplace_back(hash_of(kind_, name), 1.0F); }
   void normalise(float weight) {
-    const auto begin = out_.begin() + static_cast<std::ptrdiff_t>(begin_);
-    std::sort(begin, out_.end());
-    out_.erase(std::unique(begin, out_.end()), out_.end());
+    unite();
     const size_t count = out_.size() - begin_;
     const float value = weight / std::sqrt(static_cast<float>(std::max<size_t>(count, 1)));
     for (size_t i = begin_; i < out_.size(); ++i) out_[i].second = value;
   }
   void set(float value) {
+    unite();
     for (size_t i = begin_; i < out_.size(); ++i) out_[i].second = value;
   }
 
  private:
+  void unite() {
+    const auto begin = out_.begin() + static_cast<std::ptrdiff_t>(begin_);
+    std::sort(begin, out_.end());
+    out_.erase(std::unique(begin, out_.end()), out_.end());
+  }
+
   const std::string_view kind_;
   std::vector<IntentFeature>& out_;
   const size_t begin_;
@@ -172,6 +177,30 @@ void add_shape(std::string_view text, const std::vector<std::string>& words,
   if (has("^") || has(" + ") || has(" * ") || has(" = ") || has("=0") || has("√")) {
     group.add("operator");
   }
+  if (has("[") && has("]")) group.add("brackets");
+  if (has("{")) group.add("braces");
+  if (has(";")) group.add("semicolon");
+  if (has("_")) group.add("underscore");
+  if (has("()")) group.add("call");
+  if (has("=\"") || has("='")) group.add("attribute");
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    const bool upper = text[i] >= 'A' && text[i] <= 'Z';
+    if (text[i] == '=' && i > 0 && text[i - 1] >= 'A' && text[i - 1] <= 'Z') group.add("field");
+    if (i > 0 && upper && text[i - 1] >= 'a' && text[i - 1] <= 'z') group.add("camel");
+    if (is_digit_of_number(text[i]) && text[i + 1] == ':' && i + 2 < text.size() &&
+        is_digit_of_number(text[i + 2])) {
+      group.add("time");
+    }
+  }
+  for (const std::string_view word : word_views(text)) {
+    const auto dots = std::ranges::count(word, '.');
+    if (dots == 3 && is_digit_of_number(word.front()) && is_digit_of_number(word.back())) {
+      group.add("address");
+    }
+    if (word.size() > 6 && (word.ends_with("Error") || word.ends_with("Exception"))) {
+      group.add("error");
+    }
+  }
   size_t digits = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     digits += is_digit_of_number(text[i]) && (i == 0 || !is_digit_of_number(text[i - 1])) ? 1 : 0;
@@ -186,6 +215,8 @@ void add_shape(std::string_view text, const std::vector<std::string>& words,
 }
 
 }  // namespace
+
+size_t intent_of_class(uint32_t of_class) { return of_class / kKindsOfWords; }
 
 void IntentLexicon::add(std::string_view phrase, uint32_t of_class) {
   std::string key;

@@ -12,6 +12,10 @@
 
 namespace chimere::orchestrator {
 
+/// Actions, subjects and names: the classes of words of an intent.
+inline constexpr uint32_t kKindsOfWords = 3;
+size_t intent_of_class(uint32_t of_class);
+
 /// Words and phrases by the class that they belong to, such as "code.subjects".
 class IntentLexicon {
  public:
