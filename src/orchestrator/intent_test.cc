@@ -106,7 +106,7 @@ TEST(Intent, FilesAndFencesDecideWhereTheWordsAllowIt) {
   EXPECT_EQ(file("Look at traffic.pcap for an attack"), "security");
   EXPECT_EQ(file("Compare main.rs with traffic.pcap"), "");  // two intents
   EXPECT_EQ(file("Write a birthday poem for my grandmother, save it as poem.py"), "");
-  EXPECT_EQ(file("Version 2.c is not 2.5"), "");
+  EXPECT_EQ(file("Version 2.5 is not 2.6"), "");
 }
 
 TEST(Intent, WordsKnowTraps) {

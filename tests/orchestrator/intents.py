@@ -27,9 +27,8 @@ PIPELINE = "name: {name}\nmode: fast\nroutes: {{none: {name}}}\nread_intent: {mo
 
 def read(path):
     rows = []
-    for line in pathlib.Path(path).read_text().splitlines()[1:]:
-        if not line or line.startswith("#"):
-            continue
+    lines = [line for line in pathlib.Path(path).read_text().split("\n") if line and not line.startswith("#")]
+    for line in lines[1:]:  # after the names of the columns
         label, trap, text = line.split("\t")
         rows.append((label, trap.lower() not in ("", "0", "no", "false", "-"), text.replace("\\n", "\n")))
     return rows
