@@ -8,7 +8,7 @@
 namespace chimere::orchestrator {
 namespace {
 
-/// From this probability on the classifier decides: 94% of such examples are right in
+/// From this probability on the classifier decides: 95% of such examples are right in
 /// cross-validation.
 constexpr double kSure = 0.7;
 
