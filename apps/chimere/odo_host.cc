@@ -79,6 +79,7 @@ Result<OdoHost> make_odo_host(const Settings& settings, const ServeLog& log) {
   const std::string folder = runtime::state_folder(settings);
   if (!folder.empty()) {
     options.pipelines = folder + "/pipelines";
+    options.intents = folder + "/intents";
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!error) options.database = folder + "/odo.db";

@@ -8,9 +8,8 @@ namespace chimere::orchestrator {
 
 namespace {
 
-constexpr const char* kIntentPrompt =
-    "Which subject does this request have: chat, how-to, code, security, research, physiotherapy, "
-    "math or write? Answer with one word.\n\nRequest:\n";
+/// Of the most probable intents by the words: the model chooses one, and metadata lists them.
+constexpr size_t kCandidates = 3;
 /// Of the model's first token; below it the model abstains, too.
 constexpr double kModelSure = 0.6;
 
@@ -24,32 +23,49 @@ Mode mode_of(const std::string& name) {
 }  // namespace
 
 AnswerRun::Error AnswerRun::understand() {
+  const auto began = Clock::now();
   const std::string_view question = question_of(request_);
-  std::optional<Intent> intent = intent_by_rules(question);
-  if (!intent) intent = intent_by_files(question);
+  report_.candidates = around_.intents.ranked(question);
+  report_.candidates.resize(std::min(report_.candidates.size(), kCandidates));
+  std::optional<Intent> intent = around_.intents.by_rules(question);
+  if (!intent) intent = around_.intents.by_files(question);
+  if (!intent) intent = around_.intents.by_words(question);
+  report_.seconds.emplace_back("intent",
+                               std::chrono::duration<double>(Clock::now() - began).count());
   // The later stages cost time or tokens: only where something depends on the intent.
   const bool matters = !pipeline_->routes.empty() && features_.values[0] > 0;
-  if (!intent && matters) {
-    const IntentExamples* const examples = around_.examples();
-    if (examples != nullptr) intent = examples->classify(question);
-  }
+  if (!intent && matters) intent = around_.intents.by_examples(question);
   if (!intent && pipeline_->read_intent) {
-    std::vector<std::string> names(intent_names().begin(), intent_names().end());
-    protocol::ChatReply reply;
-    const protocol::ChatRequest asked =
-        choice_request(kIntentPrompt + std::string(question.substr(0, 2000)), names, request_);
-    if (auto error = chat("intent", asked, {}, reply)) return error;
-    const Certainty certainty = certainty_of(reply.choice);
-    if (certainty.confidence >= kModelSure &&
-        std::ranges::find(names, reply.choice.content) != names.end()) {
-      intent = Intent{reply.choice.content, "model", certainty.confidence};
-    }
+    if (auto error = ask_intent(question, intent)) return error;
   }
   if (intent) {
     report_.intent = *intent;
     reason("intent " + intent->name + " by " + intent->stage);
   } else {
+    report_.intent = report_.candidates.front();
     reason("no stage is sure of the intent");
+  }
+  return std::nullopt;
+}
+
+AnswerRun::Error AnswerRun::ask_intent(std::string_view question, std::optional<Intent>& out) {
+  std::string prompt = "Which subject does this request have:";
+  std::vector<std::string> names;
+  for (const Intent& candidate : report_.candidates) {
+    prompt += (names.empty()                                  ? " "
+               : names.size() + 1 < report_.candidates.size() ? ", "
+                                                              : " or ") +
+              candidate.name;
+    names.push_back(candidate.name);
+  }
+  prompt += "? Answer with one word.\n\nRequest:\n" + std::string(question.substr(0, 2000));
+  protocol::ChatReply reply;
+  const protocol::ChatRequest asked = choice_request(std::move(prompt), names, request_);
+  if (auto error = chat("intent", asked, {}, reply)) return error;
+  const Certainty certainty = certainty_of(reply.choice);
+  if (certainty.confidence >= kModelSure &&
+      std::ranges::find(names, reply.choice.content) != names.end()) {
+    out = Intent{reply.choice.content, "model", certainty.confidence};
   }
   return std::nullopt;
 }

@@ -350,8 +350,9 @@ AnswerRun::Error AnswerRun::run(std::shared_ptr<const Pipeline> pipeline) {
   features_ = features_of(request_);
   if (auto error = understand()) return error;
   if (auto error = choose_mode()) return error;
-  if (const auto to = pipeline_->routes.find(report_.intent.name);
-      to != pipeline_->routes.end() && report_.mode != Mode::kFast) {
+  if (const auto to = pipeline_->routes.find(report_.intent.name); to != pipeline_->routes.end() &&
+                                                                   report_.mode != Mode::kFast &&
+                                                                   !report_.intent.stage.empty()) {
     const auto found = around_.pipelines->find(to->second);
     if (found != around_.pipelines->end() && found->second->name != pipeline_->name) {
       reason("intent " + report_.intent.name + " goes to pipeline " + to->second);

@@ -3,7 +3,6 @@
 #define CHIMERE_ORCHESTRATOR_ANSWER_RUN_H_
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,8 +27,8 @@ namespace chimere::orchestrator {
 struct Surroundings {
   std::shared_ptr<const PipelineStore::Set> pipelines;
   DecisionLog& decisions;
-  std::function<const IntentExamples*()> examples;  ///< nullptr: there are none
-  PassageSource* passages;                          ///< may be nullptr
+  const IntentCascade& intents;
+  PassageSource* passages;  ///< may be nullptr
   const ToolBox& tools;
 };
 
@@ -57,6 +56,8 @@ class AnswerRun {
 
   // Understand and route (answer_route.cc).
   Error understand();
+  /// Lets the model choose among the candidates; `out` stays as it is where it is not sure.
+  Error ask_intent(std::string_view question, std::optional<Intent>& out);
   Error choose_mode();
   bool may_probe() const;
   Error probe();

@@ -24,6 +24,7 @@ Result<std::unique_ptr<Orchestrator>> Orchestrator::create(OrchestratorOptions o
   std::unique_ptr<Orchestrator> out(new Orchestrator(std::move(options)));
   const OrchestratorOptions& o = out->options_;
   CHIMERE_TRY(out->pipelines_, PipelineStore::open(o.pipelines, o.log));
+  CHIMERE_TRY(out->specs_, read_intents(o.intents));
   CHIMERE_TRY(out->decisions_, DecisionLog::open(o.database));
   for (auto& tool : built_in_tools()) (void)out->tools_.add(std::move(tool));
   for (const auto& tool : o.tools) {
@@ -34,17 +35,9 @@ Result<std::unique_ptr<Orchestrator>> Orchestrator::create(OrchestratorOptions o
   return out;
 }
 
-const IntentExamples* Orchestrator::examples() {
-  std::call_once(examples_made_, [this] {
-    if (!options_.embed) return;
-    auto made = IntentExamples::create(options_.embed);
-    if (made.ok()) {
-      examples_ = *std::move(made);
-    } else {
-      options_.log("examples_off", "", made.error().message);
-    }
-  });
-  return examples_ ? &*examples_ : nullptr;
+const IntentCascade& Orchestrator::intents() {
+  std::call_once(intents_made_, [this] { intents_.emplace(std::move(specs_), options_.embed); });
+  return *intents_;
 }
 
 std::vector<std::string> Orchestrator::names() const {
@@ -68,7 +61,7 @@ std::optional<protocol::ApiError> Orchestrator::answer(const protocol::ChatReque
                                                        protocol::ModelClient& model,
                                                        protocol::AnswerSink& sink,
                                                        protocol::OrchestratedAnswer& out) {
-  const Surroundings around = {pipelines_->current(), *decisions_, [this] { return examples(); },
+  const Surroundings around = {pipelines_->current(), *decisions_, intents(),
                                options_.passages.get(), tools_};
   const auto name = pipeline_in(request.model);
   const auto found = name ? around.pipelines->find(*name) : around.pipelines->end();

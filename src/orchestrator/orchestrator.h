@@ -23,8 +23,9 @@ namespace chimere::orchestrator {
 
 struct OrchestratorOptions {
   std::string pipelines = {};         ///< folder of pipelines; may be empty
+  std::string intents = {};           ///< folder of intents; may be empty
   std::string database = ":memory:";  ///< of decisions and scores
-  Embed embed = {};                   ///< called at the first use; empty: no stage of examples
+  Embed embed = {};                   ///< of the stage of examples of intents; empty: none
   std::shared_ptr<PassageSource> passages = nullptr;  ///< nullptr: there are no collections
   std::vector<std::shared_ptr<Tool>> tools = {};      ///< beside the built-in ones
   PipelineStore::Log log = [](std::string_view, const std::string&, const std::string&) {};
@@ -32,7 +33,8 @@ struct OrchestratorOptions {
 
 class Orchestrator final : public protocol::ChatOrchestrator {
  public:
-  /// Errors: those of PipelineStore::open() and DecisionLog::open(); two tools of one name.
+  /// Errors: those of PipelineStore::open(), DecisionLog::open() and read_intents(); two tools of
+  /// one name.
   static Result<std::unique_ptr<Orchestrator>> create(OrchestratorOptions options);
 
   std::vector<std::string> names() const override;
@@ -47,15 +49,15 @@ class Orchestrator final : public protocol::ChatOrchestrator {
   const ToolBox& tools() const { return tools_; }
 
  private:
-  /// nullptr: there is no embedder.
-  const IntentExamples* examples();
+  const IntentCascade& intents();
   explicit Orchestrator(OrchestratorOptions options) : options_(std::move(options)) {}
 
   const OrchestratorOptions options_;
   std::unique_ptr<PipelineStore> pipelines_;
   std::unique_ptr<DecisionLog> decisions_;
-  std::once_flag examples_made_;  ///< at the first request that needs them
-  std::optional<IntentExamples> examples_;
+  std::vector<IntentSpec> specs_;
+  std::once_flag intents_made_;  ///< at the first request
+  std::optional<IntentCascade> intents_;
   ToolBox tools_;
 };
 

@@ -108,16 +108,10 @@ void read_step(YamlSection& s, YamlProblems& problems, Pipeline& pipeline) {
   pipeline.steps.push_back(std::move(step));
 }
 
-bool valid_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  });
-}
-
 void read(YamlSection& s, YamlProblems& problems, Pipeline& out) {
   s.text("name", out.name);
   s.required("name");
-  if (!out.name.empty() && !valid_name(out.name)) {
+  if (!out.name.empty() && !is_valid_name(out.name)) {
     s.fail("name", "may have small letters, digits, - and _ only");
   }
   s.text("description", out.description);
@@ -156,7 +150,7 @@ void read(YamlSection& s, YamlProblems& problems, Pipeline& out) {
   s.sections("steps", [&](YamlSection& c) { read_step(c, problems, out); });
   s.scalars("routes",
             [&](const std::string& intent, const std::string& to, const YAML::Mark& mark) {
-              if (!valid_name(to))
+              if (!is_valid_name(to))
                 return problems.add(mark, "'routes." + intent + "' names no pipeline.");
               out.routes[intent] = to;
             });
@@ -167,6 +161,12 @@ void read(YamlSection& s, YamlProblems& problems, Pipeline& out) {
 }  // namespace
 
 std::string_view mode_name(Mode mode) { return kModes[static_cast<size_t>(mode)]; }
+
+bool is_valid_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+}
 
 std::string_view strategy_name(SearchSpec::Strategy strategy) {
   return kStrategies[static_cast<size_t>(strategy)];

@@ -24,6 +24,9 @@ enum class Mode : uint8_t {
 };
 std::string_view mode_name(Mode mode);
 
+/// Whether it may name a pipeline or an intent: small letters, digits, '-' and '_', at most 64.
+bool is_valid_name(std::string_view name);
+
 /// When a stage runs.
 enum class When : uint8_t { kAuto, kAlways, kNever };
 

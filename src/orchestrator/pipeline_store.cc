@@ -1,9 +1,9 @@
 #include "orchestrator/pipeline_store.h"
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <utility>
+
+#include "orchestrator/yaml_section.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -11,15 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kInterval = std::chrono::milliseconds(100);
-constexpr uintmax_t kMostBytes = 1 << 20;
-
-Result<std::string> file_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return io_error("The file '" + path.string() + "' cannot be read.");
-  return std::move(text).str();
-}
 
 }  // namespace
 
@@ -57,10 +48,8 @@ Status PipelineStore::scan() {
     const auto known = files_.find(name);
     if (known != files_.end() && known->second == now) continue;
     if (known != files_.end()) now.pipeline = known->second.pipeline;
-    auto read = now.size > kMostBytes
-                    ? Result<Pipeline>(invalid_data(name + ":1: The file is larger than 1 MiB."))
-                    : [&]() -> Result<Pipeline> {
-      CHIMERE_TRY(const std::string text, file_text(path));
+    auto read = [&]() -> Result<Pipeline> {
+      CHIMERE_TRY(const std::string text, yaml_file(path.string()));
       CHIMERE_TRY(Pipeline pipeline, parse_pipeline(text, name));
       if (pipeline.name != path.stem().string()) {
         return invalid_data(name + ":1: The pipeline is named '" + pipeline.name +

@@ -31,6 +31,9 @@ Json Report::json() const {
                   {"complexity", rounded(complexity)},
                   {"entropy", entropy ? Json(rounded(*entropy)) : Json()},
                   {"reasons", reasons}};
+  for (const Intent& candidate : candidates) {
+    out["route"]["candidates"][candidate.name] = rounded(candidate.confidence);
+  }
   if (!verdict.empty()) out["passages"] = verdict;
   if (quoted) out["quoted"] = true;
   out["sources"] = Json::array();

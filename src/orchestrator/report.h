@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 /// What a request is about.
 struct Intent {
   std::string name = "chat";
-  std::string stage;      ///< "rules", "files", "examples", "model"; empty: all abstained
-  double confidence = 0;  ///< probability that the name is right; 0: all abstained
+  std::string stage;      ///< "rules", "files", "words", "examples", "model"; empty: a mere guess
+  double confidence = 0;  ///< probability that the name is right
 };
 
 /// A passage that the answer may cite.
@@ -42,6 +42,7 @@ struct Report {
   std::string model;
   Mode mode = Mode::kFast;
   Intent intent;
+  std::vector<Intent> candidates;    ///< the most probable intents by their words
   double complexity = 0;             ///< 0 to 1
   std::optional<double> entropy;     ///< mean of the probe's tokens, in nats
   std::vector<std::string> reasons;  ///< of the decisions, in order

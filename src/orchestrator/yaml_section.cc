@@ -2,9 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
+#include <system_error>
+#include <utility>
 
 namespace chimere::orchestrator {
+
+Result<std::string> yaml_file(const std::string& path) {
+  constexpr uintmax_t kMostBytes = 1 << 20;
+  const std::filesystem::path file(path);
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(file, error);
+  if (!error && size > kMostBytes) {
+    return invalid_data(file.filename().string() + ":1: The file is larger than 1 MiB.");
+  }
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return io_error("The file '" + path + "' cannot be read.");
+  return std::move(text).str();
+}
 
 void YamlProblems::add(const YAML::Mark& mark, const std::string& what) {
   lines_.push_back(source_ + ":" + std::to_string(mark.is_null() ? 1 : mark.line + 1) + ": " +

@@ -10,7 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+
 namespace chimere::orchestrator {
+
+/// The text of a file. Errors: kInvalidData (more than 1 MiB), kIo.
+Result<std::string> yaml_file(const std::string& path);
 
 /// The problems of a document, "SOURCE:LINE: sentence" each.
 class YamlProblems {

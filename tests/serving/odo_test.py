@@ -30,6 +30,11 @@ class Odo(unittest.TestCase):
             "name: two\nmode: fast\nsteps:\n  - name: first\n    params: {max_tokens: 8}\n  - name: second\n")
         (cls.pipelines / "tree.yaml").write_text(
             "name: tree\nmode: ultra\nsearch: {strategy: dvts, width: 2, branches: 2, depth: 2, step_tokens: 8}\n")
+        intents = pathlib.Path(cls.state.name) / "intents"
+        intents.mkdir()
+        (intents / "heraldry.yaml").write_text(
+            "name: heraldry\nphrases: [coat of arms]\nsubjects: [blazon, tincture, escutcheon]\n"
+            "examples: [Blazon this shield, \"Which tincture is gules?\", \"Where on the escutcheon is the chief?\"]\n")
         cls.server = Server(CHIMERE, MODEL, "--state-folder", cls.state.name)
 
     @classmethod
@@ -52,6 +57,13 @@ class Odo(unittest.TestCase):
         self.assertEqual(list(about["tokens"]), ["answer"])
         self.assertEqual(about["route"]["intent"], "how-to")
         self.assertTrue(about["route"]["reasons"])
+
+    def test_intents_of_the_state_folder(self):
+        route = self.chat(messages=[{"role": "user", "content": "Whose coat of arms has three lions?"}])["odo"]["route"]
+        self.assertEqual((route["intent"], route["stage"]), ("heraldry", "rules"))
+        self.assertGreater(route["confidence"], 0.9)
+        route = self.chat(messages=[{"role": "user", "content": "Which tincture is azure?"}])["odo"]["route"]
+        self.assertEqual(next(iter(route["candidates"])), "heraldry")
 
     def test_streams_say_steps_and_then_the_answer(self):
         whole = self.chat()
