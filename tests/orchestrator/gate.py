@@ -19,9 +19,8 @@ import tempfile
 import threading
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "serving"))
-from limits import HANG  # noqa: E402
 from router import CHAT, auroc, shown  # noqa: E402
-from server import Server, environment  # noqa: E402
+from server import HANG, Server, environment  # noqa: E402
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -71,7 +70,7 @@ def main():
     o = parser.parse_args()
     with open(pathlib.Path(o.evaluation) / "questions.jsonl", encoding="utf-8") as f:
         rows = [r for r in map(json.loads, f) if r.get("wrong")][:o.count]
-    server = Server(o.program, o.model, "--prefix-disk", "0")
+    server = Server(o.program, o.model, "--prefix-disk", "0", "--threads", "1")
     Answers.port = server.port
     answers = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=answers.serve_forever, daemon=True).start()

@@ -111,7 +111,7 @@ class Runs:
 
     def __init__(self, o, state):
         self.server = Server(o.program, o.model, "--state-folder", state, "--collections", state + "/collections", "--temp", "0",
-                             "--seed", "7", "--prefix-disk", "0", "--embedding-model", pathlib.Path(o.model).with_name("chimere-embed.gguf"))
+                             "--seed", "7", "--threads", "1", "--prefix-disk", "0", "--embedding-model", pathlib.Path(o.model).with_name("chimere-embed.gguf"))
         self.asked = 0
 
     def __enter__(self):

@@ -89,7 +89,7 @@ def pages_of(path):
 
 
 def items(evaluation, seed, count=None):
-    """(kind, question, grader); count: of each kind."""
+    """(kind, question, grader), one of each kind after the other; count: of each kind."""
     rng = random.Random(seed)
     evaluation = pathlib.Path(evaluation)
     easy = [r for r in rows_of(evaluation / "questions.jsonl") if "purpose" in r and len(words(r["purpose"]) - words(r["name"])) >= 2]
@@ -123,8 +123,5 @@ def items(evaluation, seed, count=None):
         a, b, c = rng.randrange(2, 60), rng.randrange(2, 60), rng.randrange(2, 9)
         text, value = [(f"{a} + {b}", a + b), (f"{a} * {c}", a * c), (f"({a} + {b}) * {c}", (a + b) * c)][i % 3]
         kinds["sum"].append((["Calculate {}.", "How much is {}?"][i % 2].format(text), number_grader(value)))
-    out = []
-    for kind, rows in kinds.items():
-        rows = rng.sample(rows, len(rows))
-        out += [(kind, question, grade) for question, grade in rows[:count or len(rows)]]
-    return out
+    ordered = {kind: rng.sample(rows, len(rows))[:count or len(rows)] for kind, rows in kinds.items()}
+    return [(kind, *rows[i]) for i in range(max(map(len, ordered.values()))) for kind, rows in ordered.items() if i < len(rows)]
