@@ -10,7 +10,7 @@ has a prefix-cache scope of its own, so that the order does not matter. --count:
 
 --check exits with 1 unless
   - auto's mode is the one that its complexity and the thresholds say, and its answer the one of that mode asked for;
-  - the cost of thresholds never falls as they fall;
+  - the cost of thresholds never falls as they fall (1%: which forks of a prompt find it cached is a matter of time);
   - the program's complexity with learned weights is this script's, from the same log;
   - auto costs at most --most-cost times as much as `fast` (2.5), and is not less often right than `fast` by more than
     --most-loss (0.03).
@@ -309,7 +309,7 @@ def checked(o, rows, worst):
         if got["text"] != r[got["mode"]]["text"] and "think>" not in r[got["mode"]]["text"]:
             faults.append(f"auto says {got['text']!r}, {got['mode']} {r[got['mode']]['text']!r}: {r['question']}")
     costs = [c for _, _, _, c in swept(rows)]
-    faults += [f"a cost of {b:.1f} after {a:.1f} as thresholds fall" for a, b in zip(costs, costs[1:]) if b < a]
+    faults += [f"a cost of {b:.1f} after {a:.1f} as thresholds fall" for a, b in zip(costs, costs[1:]) if b < 0.99 * a]
     if worst > 1e-5:
         faults.append(f"learned complexities differ by {worst}")
     if cost("auto")(rows) > o.most_cost * cost("fast")(rows):
