@@ -20,8 +20,8 @@ bool AnswerRun::gated() const {
          (gate.when == When::kAlways || (gate.when == When::kAuto && report_.mode != Mode::kFast));
 }
 
-AnswerRun::Error AnswerRun::judge(std::span<const std::string> answers, std::vector<double>& scores,
-                                  int64_t& spent) {
+AnswerRun::Error AnswerRun::judge(std::span<const std::string> answers,
+                                  std::vector<std::optional<double>>& scores, int64_t& spent) {
   std::vector<protocol::ChatRequest> requests;
   for (const std::string& answer : answers) {
     requests.push_back(judge_request(question_of(request_), answer, request_));
@@ -31,7 +31,7 @@ AnswerRun::Error AnswerRun::judge(std::span<const std::string> answers, std::vec
   scores.clear();
   for (const protocol::ChatReply& reply : replies) {
     spent += cost_of(reply.usage);
-    scores.push_back(probability_of_first(reply, "yes", "no").value_or(0.5));
+    scores.push_back(probability_of_first(reply, "yes", "no"));
   }
   return std::nullopt;
 }
@@ -51,7 +51,13 @@ AnswerRun::Error AnswerRun::search(const protocol::ChatRequest& request, protoco
     return chat_all("search", requests, replies);
   };
   model.judge = [&](std::span<const std::string> answers, std::vector<double>& scores,
-                    int64_t& spent) { return judge(answers, scores, spent); };
+                    int64_t& spent) {
+    std::vector<std::optional<double>> judged;
+    auto error = judge(answers, judged, spent);
+    scores.clear();
+    for (const auto& score : judged) scores.push_back(score.value_or(0.5));
+    return error;
+  };
   model.on_round = [&](int64_t round, std::span<const Candidate> states, int64_t spent) {
     Json scores = Json::array();
     for (const Candidate& state : states) scores.push_back(state.score);
@@ -83,9 +89,15 @@ AnswerRun::Error AnswerRun::answer_checked(const protocol::ChatRequest& request)
   }
   if (gated() && best.tool_calls.empty()) {
     int64_t spent = 0;
-    std::vector<double> scores;
+    std::vector<std::optional<double>> scores;
     if (auto error = judge({&best.content, 1}, scores, spent)) return error;
-    double score = scores[0];
+    if (!scores[0]) {
+      reason("the judge has no opinion of the answer");
+      send_whole(best);
+      return std::nullopt;
+    }
+    const double first = *scores[0];
+    double score = first;
     report_.scores.emplace_back("gate", score);
     step("gate", {{"score", score}});
     if (score < pipeline_->gate.accept && request.messages.back().role == "user") {
@@ -101,15 +113,18 @@ AnswerRun::Error AnswerRun::answer_checked(const protocol::ChatRequest& request)
       protocol::ChatReply second;
       if (auto error = chat("retry", again, {}, second)) return error;
       if (auto error = judge({&second.choice.content, 1}, scores, spent)) return error;
-      report_.scores.emplace_back("retry", scores[0]);
-      step("retry", {{"score", scores[0]}});
-      reason(scores[0] > score ? "the second attempt was better" : "the first attempt was kept");
-      if (scores[0] > score) {
-        score = scores[0];
+      const double second_score = scores[0].value_or(0);
+      report_.scores.emplace_back("retry", second_score);
+      step("retry", {{"score", second_score}});
+      const bool better = second_score > score;
+      reason(better ? "the second attempt was better" : "the first attempt was kept");
+      if (better) {
+        score = second_score;
         best = std::move(second.choice);
       }
     }
-    score_ = score;
+    // The router learns from fast answers whether one generation was enough.
+    score_ = report_.mode == Mode::kFast ? first : score;
   }
   send_whole(best);
   return std::nullopt;

@@ -92,7 +92,9 @@ class AnswerRun {
   /// Search, gate and reflection: the answer is sent when it is certain (answer_checked.cc).
   Error answer_checked(const protocol::ChatRequest& request);
   Error search(const protocol::ChatRequest& request, protocol::Choice& out);
-  Error judge(std::span<const std::string> answers, std::vector<double>& scores, int64_t& spent);
+  /// The scores of answers; absent where the judge has no opinion.
+  Error judge(std::span<const std::string> answers, std::vector<std::optional<double>>& scores,
+              int64_t& spent);
   bool gated() const;
   std::vector<text::Tool> useful_tools() const;
 

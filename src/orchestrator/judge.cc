@@ -11,6 +11,8 @@ namespace {
 
 /// Alternatives of a token that are asked for: as many as the API gives.
 constexpr int64_t kAlternatives = 20;
+/// Words that have less than this together are not what the model would say: it has no opinion.
+constexpr double kLeastSaid = 0.01;
 
 /// Whether a token can begin this word, whatever its case and leading space.
 bool begins(std::string_view token, std::string_view word) {
@@ -65,8 +67,8 @@ std::optional<double> probability_of_first(const protocol::ChatReply& reply, std
   };
   for (const protocol::Logprob& l : token.top) add(l);
   if (!chosen) add(token.token);
+  if (p + q < kLeastSaid) return std::nullopt;
   // A word that is not listed is at most as probable as the last one that is.
-  if (p == 0 && q == 0) return std::nullopt;
   if (p == 0) p = std::min(least, q) / 2;
   if (q == 0) q = std::min(least, p) / 2;
   return p / (p + q);

@@ -21,7 +21,8 @@ protocol::ChatRequest choice_request(std::string prompt, std::vector<std::string
                                      const protocol::ChatRequest& defaults);
 
 /// P(first choice) / (P(first) + P(second)) at the reply's first token, by the log-probabilities of
-/// tokens that begin the two words. Absent: the reply has no log-probabilities.
+/// tokens that begin the two words. Absent: the reply has no log-probabilities, or the model would
+/// say something else than these words, so that their probabilities mean nothing.
 std::optional<double> probability_of_first(const protocol::ChatReply& reply, std::string_view first,
                                            std::string_view second);
 

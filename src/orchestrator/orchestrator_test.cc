@@ -415,6 +415,51 @@ TEST(Orchestrator, TheGateKeepsTheBetterAttempt) {
   EXPECT_EQ(logged->at(0).mode, Mode::kQuality);
 }
 
+TEST(Orchestrator, AJudgeWithoutAnOpinionChangesNothing) {
+  const auto odo = make();
+  ScriptedModel model([](const ChatRequest& request, ChatReply& out) {
+    if (request.format.kind == protocol::OutputFormat::Kind::kChoice) {
+      // The model would say "new"; the constraint makes it say "no".
+      out.choice.content = "no";
+      out.choice.logprobs = {{{"no", -9.0F}, {{"new", -0.01F}, {"yes", -9.5F}}}};
+    } else {
+      out.choice.content = request.messages.size() > 1 ? "second" : "first";
+    }
+  });
+  ChatRequest request = chat("Explain this");
+  request.orchestration.mode = "quality";
+  const Answered r = run(*odo, model, request);
+  ASSERT_FALSE(r.error);
+  EXPECT_EQ(r.sink.whole.content, "first");
+  EXPECT_EQ(model.requests.size(), 2U);  // the answer and the judge
+  EXPECT_FALSE(r.metadata["scores"].contains("gate"));
+  const auto logged = odo->decisions().recent(1);
+  ASSERT_TRUE(logged.ok());
+  EXPECT_FALSE(logged->at(0).score.has_value());
+}
+
+TEST(Orchestrator, TheLogHasTheScoreOfTheFastAnswerItself) {
+  const Folder folder("fast_gate");
+  folder.write("live", "name: live\nmode: fast\ngate: {when: always}\n");
+  const auto odo = make({.pipelines = folder.path()});
+  ScriptedModel model([](const ChatRequest& request, ChatReply& out) {
+    if (request.format.kind == protocol::OutputFormat::Kind::kChoice) {
+      const bool good = request.messages.back().content.find("better") != std::string::npos;
+      out.choice.content = good ? "yes" : "no";
+      out.choice.logprobs = {{{out.choice.content, -0.1F},
+                              {{"yes", good ? -0.1F : -3.0F}, {"no", good ? -3.0F : -0.1F}}}};
+    } else {
+      out.choice.content = request.messages.size() > 1 ? "better" : "bad";
+    }
+  });
+  const Answered r = run(*odo, model, chat("What is this?", "odo:live"));
+  ASSERT_FALSE(r.error);
+  EXPECT_EQ(r.sink.whole.content, "better");
+  const auto logged = odo->decisions().recent(1);
+  ASSERT_TRUE(logged.ok());
+  EXPECT_LT(logged->at(0).score.value_or(1), 0.1);
+}
+
 TEST(Orchestrator, ReloadsUnderRequestsWithoutMixing) {
   const Folder folder("reload");
   const auto yaml = [](int version) {

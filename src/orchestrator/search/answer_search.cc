@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "orchestrator/words.h"
@@ -47,6 +48,15 @@ class Search {
       vote(states);
     } else if (auto error = score(states)) {
       return error;
+    } else {
+      // Those between which the judge sees no difference: the majority's first.
+      std::vector<Candidate> voted = states;
+      vote(voted);
+      std::vector<size_t> order(states.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return voted[i].score; });
+      std::ranges::transform(order, voted.begin(), [&](size_t i) { return states[i]; });
+      states = std::move(voted);
     }
     finish(std::move(states));
     report(1);

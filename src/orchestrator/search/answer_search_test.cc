@@ -167,6 +167,17 @@ TEST(AnswerSearch, TheMajorityCountsFinalAnswers) {
   ASSERT_FALSE(search_answer(question(), spec, model, result));
   EXPECT_EQ(result.best.text, "It is 8");
   EXPECT_NEAR(result.best.score, 4.0 / 6, 1e-9);
+
+  // A judge that sees no difference leaves it to the majority, and keeps its score.
+  model.judge = [](std::span<const std::string> answers, std::vector<double>& scores, int64_t&) {
+    scores.assign(answers.size(), 0.5);
+    return std::optional<ApiError>();
+  };
+  spec.strategy = SearchSpec::Strategy::kBestOfN;
+  n = 0;
+  ASSERT_FALSE(search_answer(question(), spec, model, result));
+  EXPECT_EQ(result.best.text, "It is 8");
+  EXPECT_NEAR(result.best.score, 0.5, 1e-9);
 }
 
 }  // namespace
