@@ -6,6 +6,7 @@
 import contextlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -174,9 +175,12 @@ class Odo(unittest.TestCase):
 
     @contextlib.contextmanager
     def proxy(self):
-        """`chimere odo` in front of the server."""
+        """`chimere odo` in front of the server, with its pipelines and intents."""
         url = f"http://127.0.0.1:{self.server.port}/v1"
         with tempfile.TemporaryDirectory() as home:
+            for folder in ("pipelines", "intents"):
+                if (pathlib.Path(self.state.name) / folder).exists():
+                    shutil.copytree(pathlib.Path(self.state.name) / folder, pathlib.Path(home) / folder)
             process = subprocess.Popen(
                 [CHIMERE, "odo", "--json", "--upstream", url, "--port", "0", "--continues", "--state-folder", home],
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(home))
