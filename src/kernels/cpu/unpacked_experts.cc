@@ -1,6 +1,5 @@
 #include "kernels/cpu/unpacked_experts.h"
 
-#include <new>
 #include <string>
 #include <utility>
 
@@ -9,8 +8,6 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-
 bool unpacks(const WeightView& w) {
   return w.type == DType::kIQ3_S && w.n_out > 0 && w.n_out % UnpackedIq3S::kRows == 0;
 }
@@ -18,8 +15,6 @@ bool unpacks(const WeightView& w) {
 int64_t unpacked_bytes(const WeightView& w) { return w.n_out * unpacked_row_bytes(w.n_in); }
 
 }  // namespace
-
-void UnpackedExperts::Free::operator()(uint8_t* p) const { ::operator delete(p, kAlignment); }
 
 Result<std::unique_ptr<UnpackedExperts>> UnpackedExperts::create(
     ThreadPool& pool, std::vector<ExpertWeights> routed, std::optional<ExpertWeights> shared) {
@@ -36,13 +31,14 @@ Result<std::unique_ptr<UnpackedExperts>> UnpackedExperts::create(
   if (out->shared) add(*out->shared);
   if (matrices.empty()) return out;
   const auto bytes = static_cast<size_t>(out->bytes_);
-  out->memory_.reset(static_cast<uint8_t*>(::operator new(bytes, kAlignment, std::nothrow)));
-  if (out->memory_ == nullptr) {
+  auto memory = ReservedMemory::reserve(bytes);
+  if (!memory.ok() || !memory->commit(bytes).ok()) {
     return out_of_memory("not enough memory to unpack a layer's experts (" + std::to_string(bytes) +
                          " bytes)");
   }
+  out->memory_ = *std::move(memory);
   std::vector<uint8_t*> targets;
-  uint8_t* next = out->memory_.get();
+  uint8_t* next = out->memory_.data();
   for (const WeightView* w : matrices) {
     targets.push_back(next);
     next += unpacked_bytes(*w);

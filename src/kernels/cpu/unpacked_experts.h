@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/reserved_memory.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "kernels/api.h"
@@ -26,15 +27,11 @@ class UnpackedExperts final : public PlacedExperts {
   int64_t bytes() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(uint8_t* p) const;
-  };
-
   UnpackedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
       : PlacedExperts(std::move(r), s) {}
 
   int64_t bytes_ = 0;
-  std::unique_ptr<uint8_t, Free> memory_;
+  ReservedMemory memory_;  ///< in huge pages: an expert is read from begin to end
 };
 
 }  // namespace chimere::kernels::cpu
