@@ -82,7 +82,9 @@ Command Command::group(const std::string& name, const std::string& description) 
 }
 
 void Command::set_run(CommandLine& line, std::function<Status()> run) {
-  app_->final_callback([&line, run = std::move(run)] { line.run = run; });
+  app_->final_callback([&line, app = app_, run = std::move(run)] {
+    if (app->get_subcommands().empty()) line.run = run;
+  });
 }
 
 Option Command::option(const std::string& names, std::string& value, const std::string& help) {

@@ -82,7 +82,7 @@ class Command {
   Command command(const std::string& name, const std::string& description);
   /// Adds a subcommand that requires one of its own subcommands.
   Command group(const std::string& name, const std::string& description);
-  /// Sets the action, which becomes `line.run` when the command is given.
+  /// Sets the action, which becomes `line.run` when the command is given without a subcommand.
   void set_run(CommandLine& line, std::function<Status()> run);
 
   /// `names`: "-p,--prompt", or "TEXT" for a positional argument.
@@ -165,6 +165,8 @@ void declare_keys(Command& app, CommandLine& line);
 void declare_ask(Command& app, CommandLine& line);
 void declare_mcp(Command& app, CommandLine& line);
 void declare_odo(Command& app, CommandLine& line);
+void declare_odo_check(Command& odo, CommandLine& line);
+void declare_odo_explain(Command& odo, CommandLine& line);
 void declare_collection(Command& app, CommandLine& line);
 void declare_state(Command& app, CommandLine& line);
 /// What `chimere version` and --version print.

@@ -36,6 +36,8 @@ constexpr auto kNotes = std::to_array<CommandNotes>({
     {"keys list", "", "chimere keys list"},
     {"keys rm", "", "chimere keys rm ann"},
     {"odo", kServers, "chimere odo --upstream http://127.0.0.1:8080/v1"},
+    {"odo check", "", "chimere odo check review.yaml"},
+    {"odo explain", "", "chimere odo explain -n 3"},
     {"mcp", kServers, "chimere mcp --collection docs"},
     {"state", kServers, "chimere state purge"},
     {"state purge", "", "chimere state purge --unused 24"},

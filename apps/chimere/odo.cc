@@ -168,6 +168,10 @@ class OdoProxy final : public serving::HttpHandler {
 
 Status odo(const CommandLine& line, OdoFlags flags) {
   const Settings& s = line.settings;
+  if (flags.upstream.empty()) {
+    return invalid_argument(
+        "Name the other server with --upstream, such as http://127.0.0.1:8080/v1.");
+  }
   orchestrator::UpstreamOptions upstream_options;
   upstream_options.url = flags.upstream;
   upstream_options.key = flags.key;
@@ -206,8 +210,7 @@ void declare_odo(Command& app, CommandLine& line) {
       app, line, "odo",
       "Improves the answers of another server: searches documents, plans and checks them",
       [&line, flags] { return odo(line, *flags); });
-  command.option("--upstream", flags->upstream, "Its API, such as http://127.0.0.1:8080/v1")
-      .required();
+  command.option("--upstream", flags->upstream, "Its API, such as http://127.0.0.1:8080/v1");
   command.option("--upstream-key", flags->key, "API key for it");
   command.option("--upstream-model", flags->model, "The model to use; default: the first it lists");
   command.flag("--continues", flags->continues,
@@ -216,6 +219,8 @@ void declare_odo(Command& app, CommandLine& line) {
       .range(0, 65535)
       .show_default();
   add_settings(command, line, {SettingGroup::kCollections, SettingGroup::kStateFolder});
+  declare_odo_check(command, line);
+  declare_odo_explain(command, line);
 }
 
 }  // namespace chimere::app

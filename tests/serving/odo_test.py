@@ -132,6 +132,46 @@ class Odo(unittest.TestCase):
         file.write_text("name: live\nmode: fast\nsystem: Be brief, and say what the command is for.\n")
         wait_for(lambda: self.chat(model="odo:live")["usage"]["prompt_tokens"] > before, "the new version")
 
+    def command(self, *arguments):
+        return subprocess.run([CHIMERE, "odo", *map(str, arguments)], capture_output=True, text=True, timeout=HANG,
+                              env=environment(self.state.name))
+
+    def test_files_are_checked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            good, bad = pathlib.Path(folder) / "good.yaml", pathlib.Path(folder) / "bad.yaml"
+            good.write_text("name: good\nmode: fast\nsteps:\n  - name: first\n  - name: second\n")
+            bad.write_text("name: bad\nmode: slow\nsistem: x\n")
+            done = self.command("check", good)
+            self.assertEqual((done.returncode, done.stdout), (0, f"{good}: pipeline good, mode fast, 2 steps\n"))
+            done = self.command("check", good, bad, "--json")
+            self.assertEqual(done.returncode, 1)
+            read = json.loads(done.stdout)
+            self.assertEqual([file["valid"] for file in read], [True, False])
+            self.assertIn("bad.yaml:3: 'sistem' is no key here", read[1]["why"])
+            self.assertIn("1 of 2 files", done.stderr)
+            done = self.command("check", "--intents", self.pipelines.parent / "intents" / "heraldry.yaml")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("intent heraldry", done.stdout)
+
+    def test_decisions_are_explained(self):
+        about = self.chat(model="odo:live")["odo"]
+        state = ("--state-folder", self.state.name)
+
+        def newest():
+            done = self.command("explain", "--json", "-n", 1, *state)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)[0]
+        wait_for(lambda: newest()["pipeline"] == "live", "the decision in the log")
+        decision = newest()
+        self.assertEqual(decision["intent"], about["route"]["intent"])
+        self.assertEqual(decision["reasons"], about["route"]["reasons"])
+        shown = self.command("explain", *state).stdout
+        self.assertIn("pipeline live, mode fast", shown)
+        for reason in about["route"]["reasons"]:
+            self.assertIn("  - " + reason, shown)
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertIn("decided nothing yet", self.command("explain", "--state-folder", empty).stderr)
+
     def test_clients_that_leave_end_the_generation(self):
         connection = self.server.raw()
         body = json.dumps({"model": "odo", "messages": QUESTION, "stream": True, "ignore_eos": True, "max_tokens": 4000})
