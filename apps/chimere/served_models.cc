@@ -224,7 +224,8 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     CHIMERE_TRY(auto opened, open_model(opening));
     CHIMERE_CHECK_OK(add(std::move(opened), settings.get(settings::kAlias), ModelKind::kText));
   }
-  if (const std::string& name = settings.get(settings::kEmbeddingModel); !name.empty()) {
+  if (const std::string& name = settings.get(settings::kEmbeddingModel);
+      !name.empty() && name != "none") {
     CHIMERE_TRY(auto opened, open_model(opening, name));
     CHIMERE_CHECK_OK(add(std::move(opened), "", ModelKind::kEmbedding));
   }
