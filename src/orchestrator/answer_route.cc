@@ -10,8 +10,21 @@ namespace {
 
 /// Of the most probable intents by the words: the model chooses one, and metadata lists them.
 constexpr size_t kCandidates = 3;
-/// Of the model's first token; below it the model abstains, too.
-constexpr double kModelSure = 0.6;
+/// Of the words and the model together; below it the model's stage abstains, too.
+constexpr double kModelSure = 0.7;
+
+/// The probability of `candidates[chosen]` after a model that gives it `confidence` and the others
+/// the rest in equal parts: what words and model say as independent evidence (Bayes).
+double with_model(const std::vector<Intent>& candidates, size_t chosen, double confidence) {
+  const double rest = (1 - confidence) / static_cast<double>(candidates.size() - 1);
+  double weighed = 0;
+  double by_words = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    weighed += candidates[i].confidence * (i == chosen ? confidence : rest);
+    by_words += candidates[i].confidence;
+  }
+  return by_words * candidates[chosen].confidence * confidence / weighed;
+}
 
 Mode mode_of(const std::string& name) {
   if (name == "fast") return Mode::kFast;
@@ -63,10 +76,11 @@ AnswerRun::Error AnswerRun::ask_intent(std::string_view question, std::optional<
   const protocol::ChatRequest asked = choice_request(std::move(prompt), names, request_);
   if (auto error = chat("intent", asked, {}, reply)) return error;
   const Certainty certainty = certainty_of(reply.choice);
-  if (certainty.confidence >= kModelSure &&
-      std::ranges::find(names, reply.choice.content) != names.end()) {
-    out = Intent{reply.choice.content, "model", certainty.confidence};
-  }
+  const auto chosen = std::ranges::find(names, reply.choice.content);
+  if (names.size() < 2 || chosen == names.end()) return std::nullopt;
+  const double probability = with_model(
+      report_.candidates, static_cast<size_t>(chosen - names.begin()), certainty.confidence);
+  if (probability >= kModelSure) out = Intent{reply.choice.content, "model", probability};
   return std::nullopt;
 }
 

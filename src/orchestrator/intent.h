@@ -21,7 +21,7 @@ namespace chimere::orchestrator {
 /// The stages before the model. Thread-safe.
 class IntentCascade {
  public:
-  /// Fits the stages to the examples of the intents: about 0.1 s for the shipped ones.
+  /// Fits the stages to the examples of the intents: about 0.2 s for the shipped ones.
   /// `embed`: of the stage of examples, called at its first use; empty: there is no such stage.
   IntentCascade(std::vector<IntentSpec> intents, Embed embed);
 

@@ -7,7 +7,7 @@
 namespace chimere::orchestrator {
 namespace {
 
-// Chosen by cross-validation.
+// The best of a few values in cross-validation.
 constexpr int kEpochs = 30;
 constexpr float kRate = 0.3F;
 constexpr float kDecay = 2e-4F;  ///< of the weights, at each step in which they take part
