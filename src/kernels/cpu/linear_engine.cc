@@ -33,7 +33,15 @@ const MatmulKernels& kernels_for(CpuIsa isa) {
   return generic::matmul_kernels();
 }
 
+int64_t stored_row_bytes(const WeightView& w) {
+  return w.type == DType::kIQ3_S_UNPACKED ? unpacked_row_bytes(w.n_in) : row_bytes(w.type, w.n_in);
+}
+
 }  // namespace
+
+const uint8_t* weight_row(const WeightView& w, int64_t row) {
+  return static_cast<const uint8_t*>(w.data) + row * stored_row_bytes(w);
+}
 
 LinearEngine::Impl::Impl(ThreadPool& p, CpuIsa isa)
     : pool(p),
@@ -61,30 +69,32 @@ void LinearEngine::Impl::float_product(const WeightView& w, int64_t begin, int64
 
 void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end,
                                  const ActivationRows& x, float* const* y, bool accumulate,
-                                 Worker& worker) const {
+                                 Worker& worker, const uint8_t* next_w) const {
   if (!takes_integer_dot(w.type)) {
     return float_product(w, begin, end, x, y, accumulate);
   }
   const bool unpacked = w.type == DType::kIQ3_S_UNPACKED;
   IntegerProduct p;
-  p.w_stride = unpacked ? unpacked_row_bytes(w.n_in) : row_bytes(w.type, w.n_in);
-  p.w = static_cast<const uint8_t*>(w.data) + begin * p.w_stride;
+  p.w_stride = stored_row_bytes(w);
+  p.w = weight_row(w, begin);
   p.n_in = w.n_in;
   p.n_out = end - begin;
   p.x = x.rounded;
   p.y = y;
   p.n_rows = x.n;
   p.accumulate = accumulate;
+  p.next_w = next_w;
   p.scratch = worker.scratch.reserve(static_cast<size_t>(scratch_bytes(w.n_in)));
   (unpacked ? kernels.unpacked_iq3_s : kernels.integer[kernel_index(w.type)])(p);
 }
 
 void LinearEngine::Impl::scaled_product(const LinearJob& job, const OutputTile& tile,
-                                        const ActivationRows& x, Worker& worker) const {
+                                        const ActivationRows& x, Worker& worker,
+                                        const uint8_t* next_w) const {
   const int64_t width = tile.end - tile.begin;
   float* const out = worker.out.reserve(static_cast<size_t>(x.n * width));
   for (int64_t r = 0; r < x.n; ++r) worker.y[static_cast<size_t>(r)] = out + r * width;
-  product(job.w, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  product(job.w, tile.begin, tile.end, x, worker.y.data(), false, worker, next_w);
   for (int64_t r = 0; r < x.n; ++r) {
     float* const y = job.y.row(r) + tile.begin;
     for (int64_t i = 0; i < width; ++i) {
@@ -135,14 +145,21 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
     for (int64_t t = begin; t < end; ++t) {
       const OutputTile& tile = tiles[static_cast<size_t>(t)];
       const LinearJob& job = jobs[static_cast<size_t>(tile.owner)];
+      // Threads take tiles in turns.
+      const int64_t next = t + pool.size();
+      const uint8_t* next_w = nullptr;
+      if (next < n_tiles) {
+        const OutputTile& after = tiles[static_cast<size_t>(next)];
+        next_w = weight_row(jobs[static_cast<size_t>(after.owner)].w, after.begin);
+      }
       if (job.scale != 1) {
-        scaled_product(job, tile, rows, worker);
+        scaled_product(job, tile, rows, worker, next_w);
         continue;
       }
       for (int64_t r = 0; r < x.rows; ++r) {
         worker.y[static_cast<size_t>(r)] = job.y.row(r) + tile.begin;
       }
-      product(job.w, tile.begin, tile.end, rows, worker.y.data(), job.accumulate, worker);
+      product(job.w, tile.begin, tile.end, rows, worker.y.data(), job.accumulate, worker, next_w);
     }
   });
 }

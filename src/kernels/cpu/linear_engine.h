@@ -30,6 +30,9 @@ struct OutputTile {
   int64_t end = 0;
 };
 
+/// Where a weight row (of unpacked weights the first of eight) lies.
+const uint8_t* weight_row(const WeightView& w, int64_t row);
+
 struct LinearEngine::Impl {
   struct Worker {
     Buffer<uint8_t> scratch;
@@ -60,15 +63,17 @@ struct LinearEngine::Impl {
     orders.by_eights = orders.by_eights || order == ActivationOrder::kByEights;
   }
 
-  /// y[r][o - begin] = (or +=) row o of w · x[r] for o in [begin, end).
+  /// y[r][o - begin] = (or +=) row o of w · x[r] for o in [begin, end). `next_w`: the weights that
+  /// the thread probably multiplies next, or nullptr.
   void product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
-               float* const* y, bool accumulate, Worker& worker) const;
+               float* const* y, bool accumulate, Worker& worker,
+               const uint8_t* next_w = nullptr) const;
   void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
                      float* const* y, bool accumulate) const;
 
   /// The tile of a job with a scale. worker.y has an entry for each row.
   void scaled_product(const LinearJob& job, const OutputTile& tile, const ActivationRows& x,
-                      Worker& worker) const;
+                      Worker& worker, const uint8_t* next_w) const;
 
   /// Rounds every row of x into `rounded`, which the caller has resized.
   void round_rows(ConstMatrixView x);
@@ -81,7 +86,8 @@ struct LinearEngine::Impl {
   /// y[i] += what the adapters of entry first + i change, for outputs [begin, end) of one matrix.
   void add_adapters(WeightView ExpertWeights::*matrix, const Group& group, int64_t begin,
                     int64_t end, float* const* y, Worker& worker) const;
-  void gate_up(const OutputTile& tile, Activation activation, Worker& worker);
+  void gate_up(const OutputTile& tile, const uint8_t* next_w, Activation activation,
+               Worker& worker);
   void down(int64_t begin, int64_t end, const Routing& routing, bool has_shared, float scale,
             MatrixView y, Worker& worker);
 

@@ -50,6 +50,9 @@ struct IntegerProduct {
   float* const* y = nullptr;
   int64_t n_rows = 0;
   bool accumulate = false;
+  /// Where the weights of the next product probably begin, to be brought into the cache meanwhile;
+  /// nullptr: unknown.
+  const uint8_t* next_w = nullptr;
   uint8_t* scratch = nullptr;  ///< scratch_bytes(n_in) bytes at a multiple of 64
 };
 

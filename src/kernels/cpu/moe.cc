@@ -139,7 +139,8 @@ void LinearEngine::Impl::add_adapters(WeightView ExpertWeights::*matrix, const G
   }
 }
 
-void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, Worker& worker) {
+void LinearEngine::Impl::gate_up(const OutputTile& tile, const uint8_t* next_w,
+                                 Activation activation, Worker& worker) {
   const Group& group = groups[static_cast<size_t>(tile.owner)];
   const auto first = static_cast<size_t>(group.begin);
   const int64_t width = tile.end - tile.begin;
@@ -153,14 +154,15 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, 
   const float* up = nullptr;
   const ExpertWeights& expert = *group.weights;
   if (expert.gated()) {
-    product(expert.gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
+    product(expert.gate, tile.begin, tile.end, x, worker.y.data(), false, worker,
+            weight_row(expert.up, tile.begin));
     add_adapters(&ExpertWeights::gate, group, tile.begin, tile.end, worker.y.data(), worker);
     add_bias(from(expert.gate_bias, tile.begin), worker.y.data(), x.n, width);
     float* const out = worker.out.reserve(static_cast<size_t>(group.count * width));
     for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
     up = out;
   }
-  product(expert.up, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  product(expert.up, tile.begin, tile.end, x, worker.y.data(), false, worker, next_w);
   add_adapters(&ExpertWeights::up, group, tile.begin, tile.end, worker.y.data(), worker);
   add_bias(from(expert.up_bias, tile.begin), worker.y.data(), x.n, width);
   for (int64_t i = 0; i < x.n; ++i) {
@@ -189,12 +191,16 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
   float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * width));
   worker.y.resize(static_cast<size_t>(n_entries));
   for (int64_t i = 0; i < n_entries; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
-  for (const Group& group : groups) {
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
     ActivationRows x;
     x.n = group.count;
     x.x = h_rows.data() + group.begin;
     x.rounded = h_rounded.rows() + group.begin;
-    product(group.weights->down, begin, end, x, worker.y.data() + group.begin, false, worker);
+    const uint8_t* const next_w =
+        g + 1 < groups.size() ? weight_row(groups[g + 1].weights->down, begin) : nullptr;
+    product(group.weights->down, begin, end, x, worker.y.data() + group.begin, false, worker,
+            next_w);
     add_adapters(&ExpertWeights::down, group, begin, end, worker.y.data() + group.begin, worker);
     add_bias(from(group.weights->down_bias, begin), worker.y.data() + group.begin, x.n, width);
   }
@@ -269,7 +275,14 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   }
   pool.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int id) {
     for (int64_t t = begin; t < end; ++t) {
-      gate_up(tiles[static_cast<size_t>(t)], options.activation, workers[static_cast<size_t>(id)]);
+      const OutputTile& tile = tiles[static_cast<size_t>(t)];
+      const auto next = static_cast<size_t>(t + pool.size());
+      const uint8_t* next_w = nullptr;
+      if (next < tiles.size()) {
+        const ExpertWeights& e = *groups[static_cast<size_t>(tiles[next].owner)].weights;
+        next_w = weight_row(e.gated() ? e.gate : e.up, tiles[next].begin);
+      }
+      gate_up(tile, next_w, options.activation, workers[static_cast<size_t>(id)]);
     }
   });
 

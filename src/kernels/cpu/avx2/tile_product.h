@@ -2,7 +2,7 @@
 // transposed once into a tile that fits the first-level cache, lanes are weight rows. The integers
 // of a scale group are added in 16 bits for as long as no sum can overflow (chain_quads()), so that
 // a group of 32 elements of up to five bits costs 8 products, 7 sums and one float update for eight
-// outputs. The partial sums of rule 4 are visited one after the other.
+// outputs. The partial sums of rule 4 lie in memory.
 #ifndef CHIMERE_KERNELS_CPU_AVX2_TILE_PRODUCT_H_
 #define CHIMERE_KERNELS_CPU_AVX2_TILE_PRODUCT_H_
 
@@ -33,11 +33,11 @@ struct Tile {
   float* scales;
   float* minima;
   uint8_t* rows;  ///< eight super-blocks and their scales before they are transposed; of all tiles
-  float* sums;    ///< half of the partial sums; of all tiles
+  float* sums;    ///< the partial sums; of all tiles
 };
 /// Bytes of `rows` and `sums`.
-inline constexpr int64_t kTileBuffers = int64_t{kTileOutputs} * (kSuper + 2 * 64) +
-                                        int64_t{kTiles} * kTileActivations * kPartials / 2 * 32;
+inline constexpr int64_t kTileBuffers =
+    int64_t{kTileOutputs} * (kSuper + 2 * 64) + int64_t{kTiles} * kTileActivations * kPartials * 32;
 
 /// The tile `number`, below kTiles.
 CHIMERE_INLINE Tile tile_in(uint8_t* scratch, int64_t n_in, int number) {
@@ -149,99 +149,108 @@ struct RowPointers {
   }
 };
 
-/// Partial sum `first` of R activation rows with eight weight rows of each of T tiles.
+/// Adds group g of R activation rows and eight weight rows of each of T tiles to the partial sum
+/// `sums` of each, [R][T] vectors.
 template <class F, int R, int T>
-CHIMERE_INLINE void partial_sum(const Tile* tiles, int64_t first, int64_t n_groups,
-                                const RowPointers<R>& x, __m256 acc[R][T]) {
+CHIMERE_INLINE void add_group(const Tile* tiles, int64_t g, const RowPointers<R>& x, float* sums) {
   constexpr int kQuads = F::kGroup / 4;
   constexpr int kChain = chain_quads<F>() < kQuads ? chain_quads<F>() : kQuads;
-#pragma GCC unroll 4
+  const int64_t block = g * F::kGroup / kActivationBlock;
+  const auto offset = [&x, g](int r) {
+    return offset_sum<F>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g));
+  };
+  // Without VNNI the registers hold the 16-bit sums, and the offset comes last.
+  __m256i dot[R][T];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-    for (int t = 0; t < T; ++t) acc[r][t] = _mm256_setzero_ps();
+    const __m256i begin = kVnni ? offset(r) : _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) dot[r][t] = begin;
   }
-  for (int64_t g = first; g < n_groups; g += kPartials) {
-    const int64_t block = g * F::kGroup / kActivationBlock;
-    __m256i dot[R][T];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256i offset = offset_sum<F>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g));
+  for (int j = 0; j < kQuads; j += kChain) {
+    ByteSums<F> products[R][T];
+#pragma GCC unroll 8
+    for (int k = j; k < j + kChain; ++k) {
+      ByteWeights q[T];
 #pragma GCC unroll 4
-      for (int t = 0; t < T; ++t) dot[r][t] = offset;
-    }
+      for (int t = 0; t < T; ++t)
+        q[t] = weights_of<F>(load_bytes(tiles[t].quads + 32 * (kQuads * g + k)));
 #pragma GCC unroll 8
-    for (int j = 0; j < kQuads; j += kChain) {
-      ByteSums<F> sums[R][T];
-#pragma GCC unroll 8
-      for (int k = j; k < j + kChain; ++k) {
-        ByteWeights q[T];
+      for (int r = 0; r < R; ++r) {
+        const __m256i four = _mm256_set1_epi32(load<int32_t>(x.q[r] + 4 * (kQuads * g + k)));
 #pragma GCC unroll 4
-        for (int t = 0; t < T; ++t)
-          q[t] = weights_of<F>(load_bytes(tiles[t].quads + 32 * (kQuads * g + k)));
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) {
-          const __m256i four = _mm256_set1_epi32(load<int32_t>(x.q[r] + 4 * (kQuads * g + k)));
-#pragma GCC unroll 4
-          for (int t = 0; t < T; ++t) add_products<F>(sums[r][t], q[t], four, k == j, dot[r][t]);
+        for (int t = 0; t < T; ++t) {
+          add_products<F>(products[r][t], q[t], four, k == j, dot[r][t]);
         }
       }
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-        for (int t = 0; t < T; ++t) add_sums<F>(sums[r][t], dot[r][t]);
-      }
     }
-    __m256 s[T];
-#pragma GCC unroll 4
-    for (int t = 0; t < T; ++t) s[t] = _mm256_load_ps(tiles[t].scales + 8 * g);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const __m256 d = _mm256_set1_ps(load<float>(x.q[r] + x.d + 4 * block));
 #pragma GCC unroll 4
-      for (int t = 0; t < T; ++t) {
-        acc[r][t] =
-            _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[r][t]), _mm256_mul_ps(s[t], d), acc[r][t]);
-      }
+      for (int t = 0; t < T; ++t) add_sums<F>(products[r][t], dot[r][t]);
     }
-    if constexpr (F::kMinimum) {
-      __m256 m[T];
+  }
+  __m256 s[T];
 #pragma GCC unroll 4
-      for (int t = 0; t < T; ++t) m[t] = _mm256_load_ps(tiles[t].minima + 8 * g);
+  for (int t = 0; t < T; ++t) s[t] = _mm256_load_ps(tiles[t].scales + 8 * g);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
+  for (int r = 0; r < R; ++r) {
+    const __m256i end = kVnni ? _mm256_setzero_si256() : offset(r);
+    const __m256 d = _mm256_set1_ps(load<float>(x.q[r] + x.d + 4 * block));
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      float* const sum = sums + 8 * (T * r + t);
+      __m256 v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(dot[r][t], end)),
+                                 _mm256_mul_ps(s[t], d), _mm256_load_ps(sum));
+      if constexpr (F::kMinimum) {
         const float d_sum = F::kGroup == 32
                                 ? load<float>(x.q[r] + x.d_sum + 4 * block)
                                 : -(load<float>(x.q[r] + x.d + 4 * block) *
                                     static_cast<float>(load<int32_t>(x.q[r] + x.neg_sum + 4 * g)));
-        const __m256 ds = _mm256_set1_ps(d_sum);
-#pragma GCC unroll 4
-        for (int t = 0; t < T; ++t) acc[r][t] = _mm256_fnmadd_ps(m[t], ds, acc[r][t]);
+        v = _mm256_fnmadd_ps(_mm256_load_ps(tiles[t].minima + 8 * g), _mm256_set1_ps(d_sum), v);
       }
+      _mm256_store_ps(sum, v);
     }
   }
 }
 
+/// The weights of the next tiles, which come into the second-level cache while this one is
+/// multiplied: eight rows of unpacking are too short for the processor to see them coming.
+class NextWeights {
+ public:
+  /// `steps`: how often step() will be called.
+  CHIMERE_INLINE NextWeights(const uint8_t* begin, int64_t bytes, int64_t steps)
+      : at_(begin), end_(begin + bytes), step_((bytes / steps + kLine) / kLine * kLine) {}
+  CHIMERE_INLINE void step() {
+    const uint8_t* const stop = end_ - at_ < step_ ? end_ : at_ + step_;
+    for (; at_ < stop; at_ += kLine) _mm_prefetch(at_, _MM_HINT_T1);
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  const uint8_t* at_;
+  const uint8_t* end_;
+  int64_t step_;
+};
+
 /// Multiplies R activation rows with T tiles. Outputs from n_out on are not stored.
 template <class F, int R, int T>
 [[gnu::noinline]] void tile_rows(const Tile* tiles, int64_t n_in, const RoundedRow* rows,
-                                 float* const* y, int64_t o, int64_t n_out, bool accumulate) {
+                                 float* const* y, int64_t o, int64_t n_out, bool accumulate,
+                                 NextWeights& next) {
   const int64_t n_groups = n_in / F::kGroup;
   const RowPointers<R> x(rows, F::kGroup);
   float* const sums = tiles[0].sums;
-  for (int p = 0; p < kPartials / 2; ++p) {
-    __m256 acc[R][T];
-    partial_sum<F, R, T>(tiles, p, n_groups, x, acc);
-    for (int i = 0; i < R * T; ++i) _mm256_store_ps(sums + 8 * (p * R * T + i), acc[i / T][i % T]);
-    partial_sum<F, R, T>(tiles, p + kPartials / 2, n_groups, x, acc);
-    for (int i = 0; i < R * T; ++i) {
-      float* sum = sums + 8 * (p * R * T + i);
-      _mm256_store_ps(sum, _mm256_add_ps(_mm256_load_ps(sum), acc[i / T][i % T]));
-    }
+  for (int i = 0; i < kPartials * R * T; ++i) _mm256_store_ps(sums + 8 * i, _mm256_setzero_ps());
+  for (int64_t g = 0; g < n_groups; ++g) {
+    if (g % 8 == 0) next.step();
+    add_group<F, R, T>(tiles, g, x, sums + 8 * R * T * (g % kPartials));
   }
   for (int i = 0; i < R * T; ++i) {
-    __m256 s[kPartials / 2];
-    for (int p = 0; p < kPartials / 2; ++p) s[p] = _mm256_load_ps(sums + 8 * (p * R * T + i));
-    for (int half = kPartials / 4; half > 0; half /= 2) {
+    __m256 s[kPartials];
+    for (int p = 0; p < kPartials; ++p) s[p] = _mm256_load_ps(sums + 8 * (p * R * T + i));
+    for (int half = kPartials / 2; half > 0; half /= 2) {
       for (int p = 0; p < half; ++p) s[p] = _mm256_add_ps(s[p], s[p + half]);
     }
     const int first = kTileOutputs * (i % T);
@@ -258,11 +267,11 @@ template <class F, int R, int T>
 
 template <class F, int R, int T>
 void tile_rest(int64_t left, const Tile* tiles, const IntegerProduct& p, int64_t row, int64_t o,
-               int64_t n_out) {
+               int64_t n_out, NextWeights& next) {
   if (left == R) {
-    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate, next);
   } else if constexpr (R > 1) {
-    tile_rest<F, R - 1, T>(left, tiles, p, row, o, n_out);
+    tile_rest<F, R - 1, T>(left, tiles, p, row, o, n_out, next);
   }
 }
 
@@ -271,11 +280,17 @@ template <class F, int T>
 CHIMERE_INLINE void multiply_tiles(const Tile* tiles, const IntegerProduct& p, int64_t o) {
   constexpr int R = kTileActivations;
   const int64_t n_out = p.n_out - o;
+  const int64_t left = n_out - T * kTileOutputs;
+  const int64_t wanted = left <= 0 ? kTiles * kTileOutputs
+                                   : (left < kTiles * kTileOutputs ? left : kTiles * kTileOutputs);
+  NextWeights next(left > 0 ? p.w + (o + T * kTileOutputs) * p.w_stride : p.next_w,
+                   left > 0 || p.next_w != nullptr ? wanted * p.w_stride : 0,
+                   (p.n_rows + R - 1) / R * ((p.n_in / F::kGroup + 7) / 8));
   int64_t row = 0;
   for (; row + R <= p.n_rows; row += R) {
-    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate);
+    tile_rows<F, R, T>(tiles, p.n_in, p.x + row, p.y + row, o, n_out, p.accumulate, next);
   }
-  if (row < p.n_rows) tile_rest<F, R - 1, T>(p.n_rows - row, tiles, p, row, o, n_out);
+  if (row < p.n_rows) tile_rest<F, R - 1, T>(p.n_rows - row, tiles, p, row, o, n_out, next);
 }
 
 /// All products: `fill(o, tile)` makes the tile of the weight rows from o on.

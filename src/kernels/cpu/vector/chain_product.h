@@ -44,17 +44,40 @@ CHIMERE_INLINE void chain_block(const ChainProduct& p, int row, int column) {
   }
 }
 
+/// As many rows at a time as registers hold the sums of.
 template <int kTiles>
 CHIMERE_INLINE void chain_columns(const ChainProduct& p, int column) {
-  constexpr int kRows = 4;
+  constexpr int kMost = F32x16::kRegisters >= 32 ? 4 : 6;
+  constexpr int kSome = 4;
   int row = 0;
-  for (; row + kRows <= p.rows; row += kRows) chain_block<kRows, kTiles>(p, row, column);
+  for (; row + kMost <= p.rows; row += kMost) chain_block<kMost, kTiles>(p, row, column);
+  for (; row + kSome <= p.rows; row += kSome) chain_block<kSome, kTiles>(p, row, column);
   for (; row < p.rows; ++row) chain_block<1, kTiles>(p, row, column);
 }
+
+/// From this many rows on, and up to this length, 16 columns of b are copied so that they lie side
+/// by side: with a stride of a power of two they would share a few sets of the first-level cache.
+inline constexpr int kCopyRows = 16;
+inline constexpr int kCopyLength = 256;
 
 CHIMERE_INLINE void chain_product(const ChainProduct& p) {
   constexpr int kTiles = F32x16::kRegisters >= 32 ? 4 : 1;
   int column = 0;
+  if (kTiles == 1 && p.rows >= kCopyRows && p.length <= kCopyLength) {
+    alignas(64) float copy[kCopyLength * kLanes];
+    for (; column < p.columns; column += kLanes) {
+      for (int l = 0; l < p.length; ++l) {
+        F32x16::load(p.b + l * p.b_stride + column).store(copy + l * kLanes);
+      }
+      ChainProduct strip = p;
+      strip.b = copy;
+      strip.b_stride = kLanes;
+      strip.c = p.c + column;
+      strip.columns = kLanes;
+      chain_columns<1>(strip, 0);
+    }
+    return;
+  }
   for (; column + kTiles * kLanes <= p.columns; column += kTiles * kLanes) {
     chain_columns<kTiles>(p, column);
   }
