@@ -203,13 +203,15 @@ bool complete(const Counts& c, const ConstrainedCounts& constrained, bool on_gpu
          c.adapted > 0 && c.forced_evictions > 0 && c.cache_starts > 0;
 }
 
-/// Whether some drafts of every source were accepted and some were rejected.
+/// Whether drafts of every source were verified, and of those that every model has some were
+/// accepted and some rejected. A short run has one or two models with an MTP head.
 bool complete(const DraftingCounts& c) {
-  for (const DraftSource source : {DraftSource::kBlock, DraftSource::kTables, DraftSource::kMtp,
-                                   DraftSource::kLookup, DraftSource::kAny}) {
+  for (const DraftSource source :
+       {DraftSource::kBlock, DraftSource::kTables, DraftSource::kLookup, DraftSource::kAny}) {
     const DraftingCounts::Drafts& drafts = c.of(source);
     if (drafts.accepted == 0 || drafts.accepted == drafts.drafted) return false;
   }
+  if (c.of(DraftSource::kMtp).drafted == 0) return false;
   return c.greedy > 0 && c.sampled > 0 && c.with_tables > 0 && c.cancelled > 0 && c.from_cache > 0;
 }
 
