@@ -4,13 +4,18 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fresh_seed.h"
 #include "quantize/observing_ops.h"
 #include "quantize/plan_budget.h"
+#include "quantize/quantize.h"
 #include "runtime/load.h"
 #include "runtime/prediction.h"
 #include "support/tiny_model.h"
@@ -32,7 +37,8 @@ class Observed : public ::testing::Test {
   }
 
   Result<runtime::LoadedModel> load(const std::shared_ptr<InputCollector>& collector,
-                                    std::unique_ptr<gguf::Reader> file) const {
+                                    std::unique_ptr<gguf::Reader> file,
+                                    const runtime::Runtime& runtime) const {
     Settings settings;
     runtime::MemoryRequest request;
     request.default_context = kWindow;
@@ -44,7 +50,7 @@ class Observed : public ::testing::Test {
         });
       };
     }
-    return runtime::load(std::move(file), settings, request, runtime_, {});
+    return runtime::load(std::move(file), settings, request, runtime, {});
   }
 
   std::vector<float> logits(const runtime::LoadedModel& model) const {
@@ -78,8 +84,8 @@ TEST_F(Observed, ReportsAllInputsAndChangesNoBit) {
     auto observed_file = gguf::Reader::open(path_);
     ASSERT_TRUE(plain_file.ok() && observed_file.ok());
     const auto collector = std::make_shared<InputCollector>(**observed_file);
-    const auto plain = load(nullptr, std::move(*plain_file));
-    const auto observed = load(collector, std::move(*observed_file));
+    const auto plain = load(nullptr, std::move(*plain_file), runtime_);
+    const auto observed = load(collector, std::move(*observed_file), runtime_);
     ASSERT_TRUE(plain.ok() && observed.ok());
     EXPECT_EQ(logits(*plain), logits(*observed)) << architecture;
     const ImportanceMatrix importance = collector->importance();
@@ -127,6 +133,127 @@ TEST_F(Observed, MeasuredSensitivitiesMakePlansWithinTheBudget) {
   }
   options.calibration = "short";
   EXPECT_FALSE(measure_losses(**file, options, Settings(), runtime_).ok());
+}
+
+std::vector<uint8_t> contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// Everything that a quantisation by measured losses computes.
+struct Made {
+  std::vector<uint8_t> importance;  ///< the file
+  LossTable losses;
+  std::vector<DType> types;
+  std::vector<uint8_t> model;
+};
+
+class Reproduced : public Observed {
+ protected:
+  ~Reproduced() override {
+    for (const std::string& path : {importance_, output_}) std::filesystem::remove(path);
+  }
+
+  /// With `interrupted`, a part of the way: every stage that can be cancelled is cancelled there
+  /// once and then repeated.
+  void make(int threads, double interrupted, Made& made) {
+    const runtime::Runtime runtime(runtime::Runtime::Options{.threads = threads});
+    measure_inputs(runtime);
+    made.importance = contents(importance_);
+    const auto importance = load_importance(importance_);
+    ASSERT_TRUE(importance.ok()) << importance.error().message;
+    const auto file = gguf::Reader::open(path_);
+    ASSERT_TRUE(file.ok());
+
+    LossOptions losses;
+    losses.importance = &*importance;
+    losses.sample = 1024;
+    for (int i = 0; i < 20; ++i) losses.calibration += "some words to read, ";
+    int calls = 0;
+    losses.cancelled = [&] { return ++calls == stop_at(interrupted, measuring_calls_); };
+    if (interrupted > 0) {
+      const auto cancelled = measure_losses(**file, losses, Settings(), runtime);
+      ASSERT_FALSE(cancelled.ok());
+      ASSERT_EQ(cancelled.error().code, Error::Code::kCancelled);
+    }
+    auto table = measure_losses(**file, losses, Settings(), runtime);
+    ASSERT_TRUE(table.ok()) << table.error().message;
+    if (interrupted == 0) measuring_calls_ = calls;
+    const auto plan = plan_within(*table, tensor_bytes_at(*table, 4));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    for (const PlannedTensor& tensor : plan->tensors) made.types.push_back(tensor.type);
+    made.losses = std::move(*table);
+
+    WriteOptions write;
+    write.output = output_;
+    write.importance = &*importance;
+    write.importance_name = "imatrix.gguf";
+    calls = 0;
+    write.cancelled = [&] { return ++calls == stop_at(interrupted, writing_calls_); };
+    ThreadPool pool(threads);
+    if (interrupted > 0) {
+      ASSERT_FALSE(write_model(**file, *plan, write, pool).ok());
+    }
+    const auto report = write_model(**file, *plan, write, pool);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(report->resumed, interrupted > 0);
+    if (interrupted == 0) writing_calls_ = calls;
+    made.model = contents(output_);
+  }
+
+ private:
+  static int stop_at(double interrupted, int calls) {
+    return interrupted > 0 ? static_cast<int>(interrupted * calls) : -1;
+  }
+
+  /// As `chimere imatrix` does it.
+  void measure_inputs(const runtime::Runtime& runtime) const {
+    auto file = gguf::Reader::open(path_);
+    ASSERT_TRUE(file.ok());
+    const auto collector = std::make_shared<InputCollector>(**file);
+    const auto model = load(collector, std::move(*file), runtime);
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    std::vector<int32_t> tokens;
+    for (int32_t i = 0; i < 3 * kWindow; ++i) tokens.push_back(7 + i * 5 % 200);
+    ASSERT_TRUE(run_windows(*model, tokens, kWindow, [](int64_t) {}).ok());
+    ASSERT_TRUE(save_importance(collector->importance(), importance_).ok());
+  }
+
+  const std::string importance_ = path_ + ".imatrix";
+  const std::string output_ = path_ + ".out";
+  int measuring_calls_ = 0;  ///< of `cancelled` in a whole run
+  int writing_calls_ = 0;
+};
+
+TEST_F(Reproduced, AllBytesWithAnyThreadsAndAfterInterruptions) {
+  test::TinyModel shape;
+  shape.seed = seed_;
+  shape.n_layers = 2;
+  shape.attention_interval = 2;
+  shape.n_embd = 256;
+  shape.n_experts = 3;
+  shape.n_vocab = 300;
+  write(shape);
+  Made first;
+  make(1, 0, first);
+  if (HasFatalFailure()) return;
+  const std::set<DType> formats(first.types.begin(), first.types.end());
+  EXPECT_GT(formats.size(), 4U);
+  struct Run {
+    int threads;
+    double interrupted;
+  };
+  for (const Run run : {Run{2, 0.2}, Run{5, 0.8}}) {
+    SCOPED_TRACE(run.threads);
+    Made made;
+    make(run.threads, run.interrupted, made);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(made.importance, first.importance);
+    EXPECT_EQ(made.losses.losses, first.losses.losses);
+    EXPECT_EQ(made.losses.sensitivity, first.losses.sensitivity);
+    EXPECT_EQ(made.types, first.types);
+    EXPECT_EQ(made.model, first.model);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -125,11 +126,14 @@ class ModelWriter {
       const auto padded = static_cast<int64_t>(gguf::align_up(tensor.bytes(), uint64_t{alignment}));
       progress_.name = tensor.source->name;
       const int64_t present = out.size() - offset;
+      // Also of tensors that an earlier run wrote: the report counts those without importance.
+      CHIMERE_TRY(const std::vector<float> importance, importance_of(tensor, options_, report));
       if (present >= padded) {
         progress_.done += weights_of(tensor);
         progress_.resumed = progress_.done;
       } else {
-        CHIMERE_CHECK_OK(write_tensor(tensor, std::max<int64_t>(0, present), offset, out));
+        CHIMERE_CHECK_OK(
+            write_tensor(tensor, importance, std::max<int64_t>(0, present), offset, out));
         const std::vector<uint8_t> padding(
             static_cast<size_t>(padded - static_cast<int64_t>(tensor.bytes())));
         CHIMERE_CHECK_OK(out.write(padding));
@@ -148,9 +152,8 @@ class ModelWriter {
   }
 
   // `present`: bytes of the tensor that an earlier run wrote, of which whole rows are used.
-  Status write_tensor(const PlannedTensor& tensor, int64_t present, int64_t offset,
-                      ResumableFile& out) {
-    CHIMERE_TRY(const std::vector<float> importance, importance_of(tensor, options_, report));
+  Status write_tensor(const PlannedTensor& tensor, std::span<const float> importance,
+                      int64_t present, int64_t offset, ResumableFile& out) {
     const int64_t row = row_bytes(tensor.type, tensor.n_in());
     const int64_t first = std::min(tensor.rows(), present / row);
     CHIMERE_CHECK_OK(out.cut(offset + first * row));

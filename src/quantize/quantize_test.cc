@@ -26,6 +26,12 @@ std::vector<uint8_t> contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+/// Formats of every encoder, those that take little time first.
+constexpr DType kFormats[] = {DType::kQ8_0,  DType::kQ4_0,   DType::kQ4_K,   DType::kMXFP4,
+                              DType::kQ6_K,  DType::kQ5_1,   DType::kQ2_K,   DType::kTQ2_0,
+                              DType::kQ3_K,  DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ4_K,
+                              DType::kIQ2_K, DType::kIQ3_S,  DType::kIQ2_XS, DType::kIQ1_S};
+
 class Quantize : public ::testing::Test {
  protected:
   Quantize() : random_(seed_), trace_(__FILE__, __LINE__, seed_) {
@@ -69,6 +75,58 @@ class Quantize : public ::testing::Test {
     add("blk.1.attn_q.weight", {256, 256});
     add("output.weight", {256, 300});
     ASSERT_TRUE(out.write(path("source.gguf")).ok());
+  }
+
+  /// A tensor for each of the first `formats` of kFormats. The first has more rows than one thread
+  /// encodes at once. The others are experts, whose borders lie within the pieces of two threads.
+  void write_mixed_source(size_t formats) {
+    gguf::Writer out;
+    out.set_string("general.architecture", "qwen35moe");
+    for (size_t i = 0; i < formats; ++i) {
+      const std::vector<int64_t> dims =
+          i == 0 ? std::vector<int64_t>{256, 1100} : std::vector<int64_t>{256, 90, 3};
+      const std::vector<float> x = normal(i == 0 ? 256 * 1100 : 256 * 270);
+      const std::string name =
+          i == 0 ? "token_embd.weight" : "blk." + std::to_string(i) + ".ffn_up_exps.weight";
+      ASSERT_TRUE(out.add_tensor(name, dims, DType::kF32, x.data(), x.size() * 4).ok());
+    }
+    ASSERT_TRUE(out.write(path("source.gguf")).ok());
+  }
+
+  /// Of every tensor of the source but the third; one expert of each has no samples.
+  ImportanceMatrix random_importance() {
+    std::lognormal_distribution<float> distribution(0, 1.5F);
+    ImportanceMatrix importance;
+    const auto file = open("source.gguf");
+    for (const gguf::TensorInfo& t : file->tensors()) {
+      if (&t == &file->tensors()[2]) continue;
+      InputStatistics& one = importance.tensors[t.name];
+      one.n_in = t.dims[0];
+      one.counts = t.dims.size() > 2 ? std::vector<float>{50, 0, 7} : std::vector<float>{40};
+      for (const float count : one.counts) {
+        for (int64_t i = 0; i < one.n_in; ++i) one.sums.push_back(count * distribution(random_));
+      }
+    }
+    return importance;
+  }
+
+  /// Each tensor of write_mixed_source() in its format.
+  Result<WriteReport> write_mixed(const std::string& name, int threads,
+                                  WriteOptions options) const {
+    const auto file = open("source.gguf");
+    CHIMERE_TRY(Plan plan, plan_uniform(*file, DType::kQ8_0, {}));
+    for (size_t i = 0; i < plan.tensors.size(); ++i) plan.tensors[i].type = kFormats[i];
+    options.output = path(name);
+    ThreadPool pool(threads);
+    return write_model(*file, plan, options, pool);
+  }
+
+  static WriteOptions with_importance(const ImportanceMatrix& importance) {
+    WriteOptions options;
+    options.importance = &importance;
+    options.importance_name = "imatrix.gguf";
+    options.importance_identity = "first";
+    return options;
   }
 
   std::unique_ptr<gguf::Reader> open(const std::string& name) const {
@@ -137,9 +195,15 @@ TEST_F(Quantize, FloorsAndKeptTensors) {
 }
 
 TEST_F(Quantize, BytesDoNotDependOnThreads) {
-  ASSERT_TRUE(write(DType::kQ5_K, "one.gguf", 1).ok());
-  ASSERT_TRUE(write(DType::kQ5_K, "three.gguf", 3).ok());
-  EXPECT_EQ(contents(path("one.gguf")), contents(path("three.gguf")));
+  write_mixed_source(std::size(kFormats));
+  const ImportanceMatrix importance = random_importance();
+  for (const WriteOptions& options : {WriteOptions(), with_importance(importance)}) {
+    ASSERT_TRUE(write_mixed("one.gguf", 1, options).ok());
+    for (const int threads : {2, 5}) {
+      ASSERT_TRUE(write_mixed("several.gguf", threads, options).ok());
+      EXPECT_EQ(contents(path("several.gguf")), contents(path("one.gguf"))) << threads;
+    }
+  }
 }
 
 TEST_F(Quantize, AnInterruptedRunContinues) {
@@ -165,6 +229,75 @@ TEST_F(Quantize, AnInterruptedRunContinues) {
   EXPECT_EQ(contents(path("cut.gguf")), whole);
   EXPECT_FALSE(fs::exists(path("cut.gguf.partial")));
   EXPECT_FALSE(fs::exists(path("cut.gguf.partial.journal")));
+}
+
+/// Cancelled at several points and continued with other threads.
+TEST_F(Quantize, ACancelledRunWithImportanceContinues) {
+  write_mixed_source(7);
+  const ImportanceMatrix importance = random_importance();
+  WriteOptions options = with_importance(importance);
+  const auto whole = write_mixed("whole.gguf", 1, options);
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_EQ(whole->without_importance, 1U);
+  for (const int point : {1, 2, 4, 7}) {
+    SCOPED_TRACE(point);
+    int calls = 0;
+    options.cancelled = [&] { return ++calls == point; };
+    const auto cancelled = write_mixed("cut.gguf", 1 + point % 2, options);
+    ASSERT_FALSE(cancelled.ok());
+    ASSERT_EQ(cancelled.error().code, Error::Code::kCancelled);
+    options.cancelled = {};
+    const auto report = write_mixed("cut.gguf", point % 2 == 0 ? 1 : 5, options);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_TRUE(report->resumed);
+    EXPECT_EQ(report->without_importance, whole->without_importance);
+    EXPECT_EQ(contents(path("cut.gguf")), contents(path("whole.gguf")));
+  }
+}
+
+/// The files as they are at several points of a run, as if the machine had stopped there: more
+/// bytes than the journal names, or a whole tensor less.
+TEST_F(Quantize, ACrashedRunWithImportanceContinues) {
+  write_mixed_source(7);
+  const ImportanceMatrix importance = random_importance();
+  WriteOptions options = with_importance(importance);
+  options.checkpoint_bytes = 150'000;
+  const auto crashed = [](int point) { return "crashed" + std::to_string(point) + ".gguf"; };
+  int points = 0;
+  options.progress = [&](const WriteProgress&) {
+    for (const char* file : {".partial", ".partial.journal"}) {
+      fs::copy_file(path("whole.gguf") + file, path(crashed(points)) + file);
+    }
+    ++points;
+  };
+  ASSERT_TRUE(write_mixed("whole.gguf", 1, options).ok());
+  ASSERT_EQ(points, 8) << "two for the first tensor";
+  options.progress = {};
+  bool resumed = false;
+  for (int point = 0; point < points; point += 2) {
+    const auto report = write_mixed(crashed(point), 1 + point, options);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(contents(path(crashed(point))), contents(path("whole.gguf"))) << point;
+    resumed = resumed || report->resumed;
+  }
+  EXPECT_TRUE(resumed);
+}
+
+TEST_F(Quantize, AnotherImportanceStartsAnew) {
+  write_mixed_source(4);
+  const ImportanceMatrix first = random_importance();
+  const ImportanceMatrix second = random_importance();
+  WriteOptions options = with_importance(first);
+  int calls = 0;
+  options.cancelled = [&] { return ++calls == 3; };
+  ASSERT_FALSE(write_mixed("out.gguf", 2, options).ok());
+  options = with_importance(second);
+  options.importance_identity = "second";
+  const auto report = write_mixed("out.gguf", 2, options);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_FALSE(report->resumed);
+  ASSERT_TRUE(write_mixed("again.gguf", 2, options).ok());
+  EXPECT_EQ(contents(path("out.gguf")), contents(path("again.gguf")));
 }
 
 TEST_F(Quantize, OtherInputsStartAnew) {
@@ -255,6 +388,11 @@ TEST_F(Quantize, ImportanceFilesRoundTripAndRefuseNonsense) {
   const std::vector<float> w = *read->weights("a.weight", 2, 2);
   EXPECT_NEAR(w[2], 0.1, 1e-6);
   EXPECT_FALSE(load_importance(path("source.gguf")).ok());
+  // What a run that was killed while it wrote leaves is replaced.
+  std::ofstream(path("again.gguf.partial"), std::ios::binary) << std::string(100'000, 'x');
+  ASSERT_TRUE(save_importance(importance, path("again.gguf")).ok());
+  EXPECT_EQ(contents(path("again.gguf")), contents(path("i.gguf")));
+  EXPECT_FALSE(fs::exists(path("again.gguf.partial")));
   importance.tensors["a.weight"].sums[1] = -1;
   ASSERT_TRUE(save_importance(importance, path("i.gguf")).ok());
   EXPECT_FALSE(load_importance(path("i.gguf")).ok());

@@ -112,6 +112,28 @@ class Quantize(unittest.TestCase):
         self.assertEqual(self.out.read_bytes(), mini.read_bytes())
         self.assertEqual([p.name for p in HOME.glob(self.out.name + ".*")], [])
 
+    def test_imatrix_is_the_same_with_any_threads_and_after_kills(self):
+        text = TEXT.read_text()[:900]
+
+        def measure(output, threads):
+            return subprocess.Popen([CHIMERE, "imatrix", NANO, "-f", "-", "-o", output, "--window", "64", "-t", str(threads)], stdin=subprocess.PIPE,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(), cwd=HOME)
+
+        whole = self.out.with_suffix(".whole.gguf")
+        _, said = measure(whole, 1).communicate(text)
+        self.assertTrue(whole.exists(), said)
+        for kill, threads in ((signal.SIGINT, 2), (signal.SIGKILL, 5)):
+            run = measure(self.out, threads)
+            run.stdin.write(text)
+            run.stdin.close()  # it measures from here on
+            run.send_signal(kill)
+            run.wait()
+            run.stderr.close()
+            self.assertTrue(not self.out.exists() or self.out.read_bytes() == whole.read_bytes())
+            measure(self.out, threads).communicate(text)
+            self.assertEqual(self.out.read_bytes(), whole.read_bytes())
+            self.out.unlink()
+
     def test_a_full_disk_leaves_no_file(self):
         run = chimere("quantize", NANO, "-o", self.out, "--type", "q8_0", preexec_fn=limit_files)
         self.assertEqual(run.returncode, 1, run.stdout)

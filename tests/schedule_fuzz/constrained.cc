@@ -1,10 +1,8 @@
 #include "constrained.h"
 
 #include <array>
-#include <bit>
 #include <memory>
 #include <random>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,27 +12,12 @@
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
 #include "fleet.h"
+#include "generations.h"
 
 namespace chimere::fuzz {
 namespace {
 
-using constraints::TestTokenizer;
-
 constexpr std::array kSpeculations = {"off", "auto", "mtp", "ngram"};
-
-/// Letters, digits, what JSON is written with, and tokens of several characters, so that texts can
-/// be divided in different ways.
-TestTokenizer small_tokenizer() {
-  std::vector<std::string> tokens = {"<|think|>", "<|/think|>"};
-  for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
-  for (const char c : std::string_view("0123456789{}[]\":, \n.-")) tokens.emplace_back(1, c);
-  for (const char* text :
-       {"ab", "abc", "\":", "\", \"", "{\"", "\"}", "true", "na", "name", "bc", "10", ": "}) {
-    tokens.emplace_back(text);
-  }
-  tokens.resize(kVocabulary - 1, "z");
-  return TestTokenizer(std::move(tokens));
-}
 
 constraints::ConstraintSpec random_spec(std::mt19937& random) {
   constraints::ConstraintSpec spec;
@@ -66,9 +49,10 @@ constraints::ConstraintSpec random_spec(std::mt19937& random) {
 }
 
 /// A request whose prompt may end inside reasoning, which then has a budget.
-engine::Request random_request(std::mt19937& random, const TestTokenizer& tokenizer,
+engine::Request random_request(std::mt19937& random,
                                const std::shared_ptr<const constraints::TokenTrie>& trie,
                                std::span<const std::vector<int32_t>> prompts) {
+  const constraints::TestTokenizer& tokenizer = small_tokenizer();
   engine::Request r;
   r.prompt = prompts[random() % prompts.size()];
   constraints::ConstraintSpec spec = random_spec(random);
@@ -79,16 +63,7 @@ engine::Request random_request(std::mt19937& random, const TestTokenizer& tokeni
     spec.reasoning = constraints::ReasoningSpec{{"<|think|>", open}, {"<|/think|>", close}, inside};
     if (inside) {
       r.prompt.push_back(open);
-      engine::ThinkingParams thinking;
-      thinking.budget = static_cast<int32_t>(4 + random() % 20);
-      thinking.answer_tokens = 10;
-      thinking.certain = random() % 2 == 0 ? 2 : 0.5;
-      thinking.open = open;
-      thinking.close = close;
-      thinking.forced_closing = tokenizer.encode("abc.", false);
-      thinking.resume = tokenizer.encode("na", false);
-      thinking.loop_breaker = tokenizer.encode(", ", false);
-      r.thinking = thinking;
+      r.thinking = random_thinking(random);
     }
   }
   r.constraint = constraints::Constraint::compile(spec, trie).value();
@@ -101,34 +76,6 @@ engine::Request random_request(std::mt19937& random, const TestTokenizer& tokeni
   r.sampling.seed = random();
   r.speculation = *engine::Speculation::named(kSpeculations[random() % kSpeculations.size()]);
   return r;
-}
-
-Result<engine::Outcome> run_alone(model::Model& solo, const TestTokenizer& tokenizer,
-                                  engine::Request request) {
-  request.speculation = engine::Speculation::off();
-  request.speculation.certain = false;
-  engine::Outcome outcome;
-  request.on_finish = [&](engine::Outcome o) { outcome = std::move(o); };
-  CHIMERE_TRY(const auto engine, engine::Engine::create(solo, tokenizer, {}));
-  CHIMERE_TRY([[maybe_unused]] const engine::RequestId id, engine->submit(std::move(request)));
-  while (engine->step()) {
-  }
-  return outcome;
-}
-
-std::optional<std::string> difference(const engine::Outcome& got, const engine::Outcome& want) {
-  if (got.reason != want.reason) {
-    return std::string("it ended by ") + engine::finish_reason_name(got.reason) + " instead of " +
-           engine::finish_reason_name(want.reason) + " (" + got.error.message + ")";
-  }
-  if (got.tokens.size() != want.tokens.size()) return "it has another length";
-  for (size_t i = 0; i < got.tokens.size(); ++i) {
-    const bool same = got.tokens[i].id == want.tokens[i].id &&
-                      std::bit_cast<uint32_t>(got.tokens[i].logprob) ==
-                          std::bit_cast<uint32_t>(want.tokens[i].logprob);
-    if (!same) return "token " + std::to_string(i) + " differs";
-  }
-  return std::nullopt;
 }
 
 /// Whether the tokens are those of a text of the constraint, a whole one if the generation ended by
@@ -146,14 +93,8 @@ bool in_language(const engine::Request& request, const engine::Outcome& outcome)
 std::optional<std::string> constrained_generations(model::Model& model, model::Model& solo,
                                                    uint32_t seed, ConstrainedCounts& counts) {
   std::mt19937 random(seed);
-  static const TestTokenizer tokenizer = small_tokenizer();
-  static const auto trie = constraints::TokenTrie::create(tokenizer, kVocabulary);
-  // Few prompts: several generations of one, and hits in the cache.
-  std::vector<std::vector<int32_t>> prompts(1 + random() % 3);
-  for (std::vector<int32_t>& prompt : prompts) {
-    prompt.resize(1 + random() % 90);
-    for (int32_t& token : prompt) token = static_cast<int32_t>(2 + random() % (kVocabulary - 3));
-  }
+  static const auto trie = constraints::TokenTrie::create(small_tokenizer(), kVocabulary);
+  const std::vector<std::vector<int32_t>> prompts = random_prompts(random);
   engine::PrefixCacheOptions cache_options;
   cache_options.device_states = 3;
   cache_options.memory_bytes = 1 << 20;
@@ -164,12 +105,12 @@ std::optional<std::string> constrained_generations(model::Model& model, model::M
   options.max_step_rows = 200;
   options.max_running = static_cast<int32_t>(1 + random() % 6);
   options.cache = cache->get();
-  auto engine = engine::Engine::create(model, tokenizer, options);
+  auto engine = engine::Engine::create(model, small_tokenizer(), options);
   if (!engine.ok()) return engine.error().message;
   std::vector<engine::Request> requests(2 + random() % 5);
   std::vector<engine::Outcome> outcomes(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i] = random_request(random, tokenizer, trie, prompts);
+    requests[i] = random_request(random, trie, prompts);
     engine::Request r = requests[i];
     r.on_finish = [&outcomes, i](engine::Outcome o) { outcomes[i] = std::move(o); };
     const auto submitted = (*engine)->submit(std::move(r));
@@ -186,7 +127,7 @@ std::optional<std::string> constrained_generations(model::Model& model, model::M
     const engine::Outcome& got = outcomes[i];
     if (got.reason == engine::FinishReason::kError) return fail(got.error.message);
     if (!in_language(requests[i], got)) return fail("\"" + got.text + "\" is not allowed");
-    const auto want = run_alone(solo, tokenizer, requests[i]);
+    const auto want = run_alone(solo, requests[i]);
     if (!want.ok()) return fail(want.error().message);
     if (const auto differs = difference(got, *want)) return fail(*differs);
     ++counts.generations;

@@ -124,6 +124,24 @@ Status load_oracle(FleetModel::Instance& instance, const gguf::Reader& file,
   return {};
 }
 
+/// A plain transformer, whatever the target is.
+Status load_drafters(FleetModel& m, uint64_t seed, kernels::cuda::Device* first,
+                     kernels::cuda::Device* second) {
+  test::TinyModel shape;
+  shape.architecture = "qwen3";
+  shape.seed = seed;
+  shape.n_layers = 2;
+  shape.n_embd = 32;
+  shape.n_heads = 2;
+  shape.n_kv_heads = 1;
+  shape.n_vocab = kVocabulary;
+  CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(shape));
+  m.draft_bytes = writer.bytes();
+  CHIMERE_TRY(m.draft_file, gguf::Reader::from_bytes(m.draft_bytes.data(), m.draft_bytes.size()));
+  CHIMERE_CHECK_OK(load(m.drafters[0], *m.draft_file, 1, first, {}));
+  return load(m.drafters[1], *m.draft_file, 2, second, {});
+}
+
 /// Gives every instance the same adapters, which change what all of them can change.
 Status add_adapters(FleetModel& m, uint64_t seed) {
   const bool experts = m.with_threads[0].ops->adapts_experts();
@@ -210,6 +228,7 @@ Result<FleetModel> load_fleet_model(
   CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, places));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
   CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));
+  CHIMERE_CHECK_OK(load_drafters(m, seed + number, first, second));
   CHIMERE_CHECK_OK(add_adapters(m, seed + number));
   return m;
 }

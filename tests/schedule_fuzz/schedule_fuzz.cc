@@ -3,7 +3,8 @@
 // rejected rows, hits in a prefix cache of three tiers that is closed and opened again) run on tiny
 // models of every architecture, weight format and cache type, with one and two threads. Every
 // requested row of logits must equal the request's solo run bit for bit. Some schedules are
-// generations of the engine under constraints (constrained.h), on the same models.
+// generations of the engine under constraints (constrained.h), or with every kind of drafter and
+// with n-gram tables (drafting.h), on the same models.
 //
 //   schedule_fuzz [--schedules N] [--only I] [--device emulator|GPU]
 //                 [--cuda-profile=NAME]
@@ -31,6 +32,7 @@
 
 #include "base/fresh_seed.h"
 #include "constrained.h"
+#include "drafting.h"
 #include "fleet.h"
 #include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/emulator/device.h"
@@ -46,8 +48,9 @@ constexpr int64_t kSchedulesPerModel = 40;
 constexpr int kRequestPairs = 10;
 /// From this number on, a run is a long one.
 constexpr int64_t kLong = 2000;
-/// One schedule in so many runs constrained generations as well.
-constexpr int64_t kConstrainedEach = 4;
+/// One schedule in so many runs constrained generations as well, and another one generations with
+/// drafters.
+constexpr int64_t kGenerationsEach = 4;
 /// Exit status that ctest takes for "skipped".
 constexpr int kSkipped = 77;
 
@@ -112,10 +115,34 @@ bool oracle_agrees(FleetModel& m, const std::vector<Request>& requests) {
   return false;
 }
 
+/// The counts of a run, over all its models.
+struct Totals {
+  Counts schedules;
+  ConstrainedCounts constrained;
+  std::map<std::string, DraftingCounts> drafting;  ///< by architecture
+  std::map<std::string, int> models;               ///< by architecture
+};
+
+void line(const char* what, int64_t n) {
+  std::printf("  %-18s %lld\n", what, static_cast<long long>(n));
+}
+
+void print(const DraftingCounts& c) {
+  line("greedy, drafters", c.greedy);
+  line("sampled, drafters", c.sampled);
+  line("  with tables", c.with_tables);
+  line("  cancelled", c.cancelled);
+  line("  from the cache", c.from_cache);
+  line("  suspended", c.suspended);
+  for (size_t i = 0; i < c.drafts.size(); ++i) {
+    const std::string name = "  " + std::string(kDraftSourceNames[i]);
+    std::printf("%-20s %lld drafted, %lld accepted\n", name.c_str(),
+                static_cast<long long>(c.drafts[i].drafted),
+                static_cast<long long>(c.drafts[i].accepted));
+  }
+}
+
 void print(const Counts& c, const ConstrainedCounts& constrained) {
-  auto line = [](const char* what, int64_t n) {
-    std::printf("  %-18s %lld\n", what, static_cast<long long>(n));
-  };
   line("steps", c.steps);
   line("interleaved decode", c.interleaved);
   line("rows checked", c.rows_checked);
@@ -176,6 +203,34 @@ bool complete(const Counts& c, const ConstrainedCounts& constrained, bool on_gpu
          c.adapted > 0 && c.forced_evictions > 0 && c.cache_starts > 0;
 }
 
+/// Whether drafts of every source were verified, and of those that every model has some were
+/// accepted and some rejected. A short run has one or two models with an MTP head.
+bool complete(const DraftingCounts& c) {
+  for (const DraftSource source :
+       {DraftSource::kBlock, DraftSource::kTables, DraftSource::kLookup, DraftSource::kAny}) {
+    const DraftingCounts::Drafts& drafts = c.of(source);
+    if (drafts.accepted == 0 || drafts.accepted == drafts.drafted) return false;
+  }
+  if (c.of(DraftSource::kMtp).drafted == 0) return false;
+  return c.greedy > 0 && c.sampled > 0 && c.with_tables > 0 && c.cancelled > 0 && c.from_cache > 0;
+}
+
+/// Whether the drafters that need nothing of the model drafted for every architecture of the run.
+bool drafted_with_every_architecture(const Totals& totals) {
+  bool all = true;
+  for (const auto& [name, count] : totals.models) {
+    const auto found = totals.drafting.find(name);
+    const bool drafted = found != totals.drafting.end() &&
+                         found->second.of(DraftSource::kBlock).drafted > 0 &&
+                         found->second.of(DraftSource::kTables).drafted > 0;
+    if (drafted) continue;
+    std::fprintf(stderr, "no drafts were verified by a model of the architecture %s\n",
+                 name.c_str());
+    all = false;
+  }
+  return all;
+}
+
 /// Whether a long run had models of every architecture.
 bool has_every_architecture(const std::map<std::string, int>& models) {
   bool all = true;
@@ -208,16 +263,23 @@ class Folder {
 
 /// Runs schedule `i` on its model.
 bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<Request>& requests,
-                  Counts& counts, ConstrainedCounts& constrained, const Folder& folder) {
+                  Totals& totals, const Folder& folder) {
   const int threads = 1 + static_cast<int>(i % 2);
+  model::Model& model = *m.with_threads[threads - 1].model;
   std::mt19937 rng = generator(options, "schedule", i);
   folder.clear();
-  World world(*m.with_threads[threads - 1].model, *m.solo.model, requests,
-              static_cast<uint32_t>(rng()), counts, folder.path());
+  World world(model, *m.solo.model, requests, static_cast<uint32_t>(rng()), totals.schedules,
+              folder.path());
   std::optional<std::string> failure = world.run();
-  if (!failure && (i / 2) % kConstrainedEach == 0) {
-    failure = constrained_generations(*m.with_threads[threads - 1].model, *m.solo.model,
-                                      static_cast<uint32_t>(rng()), constrained);
+  const int64_t kind = (i / 2) % kGenerationsEach;
+  if (!failure && kind == 0) {
+    failure = constrained_generations(model, *m.solo.model, static_cast<uint32_t>(rng()),
+                                      totals.constrained);
+  }
+  if (!failure && kind == kGenerationsEach / 2) {
+    failure = drafted_generations(model, *m.drafters[threads - 1].model, *m.solo.model,
+                                  static_cast<uint32_t>(rng()), folder.path(),
+                                  totals.drafting[m.architecture]);
   }
   if (failure) std::fprintf(stderr, "%d threads: %s\n", threads, failure->c_str());
   return !failure;
@@ -247,9 +309,7 @@ int run(const Options& options) {
     std::printf("skipped: %s\n", devices.error().message.c_str());
     return kSkipped;
   }
-  Counts counts;
-  std::map<std::string, int> models;  // by architecture
-  ConstrainedCounts constrained;
+  Totals totals;
   std::unique_ptr<FleetModel> m;
   std::vector<Request> requests;
   int64_t loaded = -1;
@@ -268,23 +328,29 @@ int run(const Options& options) {
       }
       m = std::make_unique<FleetModel>(std::move(model).value());
       loaded = number;
-      ++models[m->architecture];
+      ++totals.models[m->architecture];
       std::mt19937 rng = generator(options, "requests", number);
       requests = make_requests(rng, kRequestPairs);
       // Prefill rows of a device have other bits than the CPU's.
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
-    if (!ok || !run_schedule(options, i, *m, requests, counts, constrained, folder)) {
+    if (!ok || !run_schedule(options, i, *m, requests, totals, folder)) {
       std::fprintf(stderr, "%s\nreplay: TEST_SEED=%u schedule_fuzz --only %lld\n", m->name.c_str(),
                    options.seed, static_cast<long long>(i));
       return 1;
     }
   }
-  print(counts, constrained);
-  for (const auto& [name, count] : models) std::printf("  %-18s %d models\n", name.c_str(), count);
-  if (options.schedules >= kLong && !options.only && !has_every_architecture(models)) return 1;
-  if (options.schedules >= 200 && !options.only &&
-      !complete(counts, constrained, !devices->empty(), static_cast<int64_t>(options.schedules))) {
+  print(totals.schedules, totals.constrained);
+  DraftingCounts drafting;
+  for (const auto& [name, counts] : totals.drafting) drafting.add(counts);
+  print(drafting);
+  for (const auto& [name, count] : totals.models) {
+    std::printf("  %-18s %d models\n", name.c_str(), count);
+  }
+  if (options.only || options.schedules < 200) return 0;
+  if (options.schedules >= kLong && !has_every_architecture(totals.models)) return 1;
+  if (!complete(totals.schedules, totals.constrained, !devices->empty(), options.schedules) ||
+      !complete(drafting) || !drafted_with_every_architecture(totals)) {
     std::fprintf(stderr, "some events never happened; the run does not cover them\n");
     return 1;
   }
