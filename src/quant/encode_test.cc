@@ -115,6 +115,10 @@ TEST_F(Encode, EncodesExtremeInputs) {
   mixed[300] = -3e38F;
   mixed[301] = 1e-45F;
   inputs.push_back(mixed);
+  std::vector<float> tiny(512, 0.0F);  // the inverse of 1e-38 is finite, a multiple of it is not
+  tiny[7] = 1e-38F;
+  tiny[300] = -1e-37F;
+  inputs.push_back(tiny);
   for (const Format& f : kFormats) {
     for (const std::vector<float>& x : inputs) {
       for (const float y : round_trip(f.type, x)) {
