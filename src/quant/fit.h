@@ -102,7 +102,7 @@ float fit_scale(const float* x, const float* w, int n, float lo, float hi, Level
     best = xl / ll;
     return true;
   };
-  const auto compare = [&](const float (&id)[kCandidates]) {
+  const auto compare = [&](const float(&id)[kCandidates]) {
     float xl[kCandidates] = {};
     float ll[kCandidates] = {};
     for (int i = 0; i < n; ++i) {
@@ -154,8 +154,8 @@ struct Affine {
 
 /// The d >= 0 and m of least error. n: a multiple of 16. Maps all of x, or all but a part at each
 /// end, to the levels; each candidate is solved by least squares, and the best is refined.
-/// `only_negative`: m must not be above 0 (the K-quants store -m as an unsigned number). |x| < 1e15,
-/// w <= 1.
+/// `only_negative`: m must not be above 0 (the K-quants store -m as an unsigned number). |x| <
+/// 1e15, w <= 1.
 inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool only_negative) {
   constexpr int kBlocks = 2;
   constexpr float kFirst = -1.0F;
@@ -211,7 +211,7 @@ inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool
     return true;
   };
   // Levels round(y * id - offset), y = x - lo.
-  const auto compare = [&](const float (&id)[kCandidates], const float (&offset)[kCandidates]) {
+  const auto compare = [&](const float(&id)[kCandidates], const float(&offset)[kCandidates]) {
     float q[kCandidates] = {};
     float qq[kCandidates] = {};
     float xq[kCandidates] = {};

@@ -1,5 +1,5 @@
 // compare_encoders LIBGGML_BASE MODEL [IMATRIX]: our encoders beside llama.cpp's on the tensors of
-// a model. Twenty weight matrices (at most 512 rows of each) are encoded by both in every format,
+// a model. Twenty weight matrices (at most 128 rows of each) are encoded by both in every format,
 // without importance and, if there is an importance matrix, with it. The table has the weighted
 // squared error relative to the weighted squares, as the mean over tensors, the number of tensors
 // on which ours is larger, and millions of weights a second on one thread. Exits with 1 if the mean
@@ -32,7 +32,7 @@ constexpr DType kTypes[] = {
     DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL,
     DType::kIQ4_XS,  DType::kMXFP4,  DType::kTQ1_0, DType::kTQ2_0};
 constexpr size_t kTensors = 20;
-constexpr int64_t kRows = 512;
+constexpr int64_t kRows = 128;
 
 struct Sample {
   int64_t columns = 0;
