@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -114,6 +115,10 @@ TEST_F(Encode, EncodesExtremeInputs) {
   mixed[300] = -3e38F;
   mixed[301] = 1e-45F;
   inputs.push_back(mixed);
+  std::vector<float> tiny(512, 0.0F);  // the inverse of 1e-38 is finite, a multiple of it is not
+  tiny[7] = 1e-38F;
+  tiny[300] = -1e-37F;
+  inputs.push_back(tiny);
   for (const Format& f : kFormats) {
     for (const std::vector<float>& x : inputs) {
       for (const float y : round_trip(f.type, x)) {
@@ -144,6 +149,68 @@ TEST_F(Encode, AnElementOfWeightZeroIsIgnored) {
               0.5 * relative_error(x, round_trip(f.type, x), w))
         << dtype_name(f.type);
   }
+}
+
+TEST_F(Encode, TernaryWeightsAreKeptExactly) {
+  std::uniform_int_distribution<int> digit(-1, 1);
+  std::uniform_int_distribution<uint16_t> scale(0x0400, 0x7000);  // normal f16 numbers
+  std::lognormal_distribution<float> importance(0, 1.5F);
+  std::vector<float> x(kElements);
+  std::vector<float> w(x.size());
+  float d = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i % 256 == 0) d = f16_to_f32(scale(random_));
+    x[i] = d * static_cast<float>(digit(random_));
+    w[i] = importance(random_);
+  }
+  for (const DType type : {DType::kTQ1_0, DType::kTQ2_0}) {
+    EXPECT_EQ(round_trip(type, x), x) << dtype_name(type);
+    EXPECT_EQ(round_trip(type, x, w.data()), x) << dtype_name(type);
+  }
+}
+
+TEST_F(Encode, NoTernaryScaleHasASmallerError) {
+  constexpr int kScales = 500;  // the last one is the largest magnitude, which llama.cpp takes
+  std::lognormal_distribution<float> importance(0, 1.5F);
+  for (int block = 0; block < 20; ++block) {
+    std::vector<float> x = normal(0.02F);
+    x.resize(256);
+    std::vector<float> w(x.size());
+    for (float& v : w) v = block % 2 == 0 ? 1.0F : importance(random_);
+    float largest = 0;
+    for (const float v : x) largest = std::max(largest, std::fabs(v));
+    double least = 1;
+    for (int s = 1; s <= kScales; ++s) {
+      const float d = largest * static_cast<float>(s) / kScales;
+      std::vector<float> y(x.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        y[i] = d * std::clamp(std::nearbyint(x[i] / d), -1.0F, 1.0F);
+      }
+      least = std::min(least, relative_error(x, y, w));
+    }
+    for (const DType type : {DType::kTQ1_0, DType::kTQ2_0}) {
+      const double error = relative_error(x, round_trip(type, x, w.data()), w);
+      EXPECT_LE(error, 1.00001 * least) << dtype_name(type);  // the stored scale is rounded to f16
+      EXPECT_GT(error, 0.99 * least) << dtype_name(type);
+    }
+  }
+}
+
+TEST_F(Encode, TernaryBytesAreThoseOfTheFormatsPage) {
+  std::vector<float> x(256, 0.0F);
+  x[0] = 1;
+  x[64] = -1;
+  x[96] = -1;
+  uint8_t tq1[54];
+  ASSERT_TRUE(encode(DType::kTQ1_0, x.data(), tq1, 256).ok());
+  EXPECT_EQ(tq1[0], 0xC9);  // digits 2, 1, 0, 0, 1 of elements 0, 32, .. 128
+  EXPECT_EQ(tq1[1], 0x80);  // five digits of 1
+  EXPECT_EQ(tq1[52] | tq1[53] << 8, 0x3C00);
+  uint8_t tq2[66];
+  ASSERT_TRUE(encode(DType::kTQ2_0, x.data(), tq2, 256).ok());
+  EXPECT_EQ(tq2[0], 0x06);
+  EXPECT_EQ(tq2[1], 0x55);
+  EXPECT_EQ(tq2[64] | tq2[65] << 8, 0x3C00);
 }
 
 TEST_F(Encode, PlainTypesRoundEachElement) {

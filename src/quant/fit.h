@@ -24,6 +24,10 @@ inline float inverse(float d) {
   return std::isfinite(i) ? i : 0.0F;
 }
 
+/// Elements and ranges below this have an f16 scale of 0; the inverse of a smaller one, times a
+/// level, may overflow.
+inline constexpr float kNegligible = 1e-30F;
+
 /// The element of largest magnitude, with its sign, among those with a weight above 0.
 inline float extreme(const float* x, const float* w, int n) {
   float e = 0;
@@ -78,14 +82,17 @@ float put_levels(const float* x, const float* w, int n, float d, Level level, fl
 
 /// The scale d (of either sign) with the smallest error of x ~ d * level(x / d) over n elements, a
 /// multiple of 16, with levels from `lo` < 0 to `hi`. The extreme element is mapped to and around
-/// each end of the range; each candidate's scale is then solved by least squares, and the best is
-/// refined until the levels no longer change. |x| < 1e15, w <= 1.
+/// each end of the range, and to 0.7 to 1.93 times each end: with uneven weights it is often best
+/// to clip it. Each candidate's scale is then solved by least squares, and the best is refined
+/// until the levels no longer change. |x| < 1e15, w <= 1.
 template <typename Level>
 float fit_scale(const float* x, const float* w, int n, float lo, float hi, Level level) {
   constexpr int kTries = 8;
+  constexpr float kFirstRatio = 0.7F;
+  constexpr float kRatioStep = 1.07F;
   constexpr int kRounds = 4;
   const float e = extreme(x, w, n);
-  if (inverse(e) == 0.0F) return 0.0F;
+  if (std::fabs(e) < kNegligible) return 0.0F;
   float best_gain = 0;
   float best = 0;
   // With the best d for given levels l, the error is sum w x^2 - xl^2 / ll.
@@ -95,13 +102,9 @@ float fit_scale(const float* x, const float* w, int n, float lo, float hi, Level
     best = xl / ll;
     return true;
   };
-  // An eighth of a level at 16 levels and, in proportion, at others.
-  const float step = (hi - lo) / 120.0F;
-  for (const float end : {lo, hi}) {
-    float id[kCandidates];
+  const auto compare = [&](const float(&id)[kCandidates]) {
     float xl[kCandidates] = {};
     float ll[kCandidates] = {};
-    for (int c = 0; c < kCandidates; ++c) id[c] = (end + static_cast<float>(c - kTries) * step) / e;
     for (int i = 0; i < n; ++i) {
       for (int c = 0; c < kCandidates; ++c) {
         const float l = level(x[i] * id[c]);
@@ -111,6 +114,19 @@ float fit_scale(const float* x, const float* w, int n, float lo, float hi, Level
       }
     }
     for (int c = 0; c < kCandidates; ++c) take(xl[c], ll[c]);
+  };
+  // An eighth of a level; more where the range is longer than 15.
+  const float step = std::max((hi - lo) / 120.0F, 0.125F);
+  for (const float end : {lo, hi}) {
+    float id[kCandidates];
+    for (int c = 0; c < kCandidates; ++c) id[c] = (end + static_cast<float>(c - kTries) * step) / e;
+    compare(id);
+    float mapped = kFirstRatio * end;
+    for (float& i : id) {
+      i = mapped / e;
+      mapped *= kRatioStep;
+    }
+    compare(id);
   }
   const auto refine = [&](float id) {
     float xl[kCandidates] = {};
@@ -136,13 +152,20 @@ struct Affine {
   float m = 0;
 };
 
-/// The d >= 0 and m of least error. n: a multiple of 16. `only_negative`: m must not be above 0
-/// (the K-quants store -m as an unsigned number). |x| < 1e15, w <= 1.
+/// The d >= 0 and m of least error. n: a multiple of 16. Maps all of x, or all but a part at each
+/// end, to the levels; each candidate is solved by least squares, and the best is refined.
+/// `only_negative`: m must not be above 0 (the K-quants store -m as an unsigned number). |x| <
+/// 1e15, w <= 1.
 inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool only_negative) {
   constexpr int kBlocks = 2;
   constexpr float kFirst = -1.0F;
   constexpr float kStep = 0.0625F;
   constexpr int kRounds = 4;
+  // Parts of the range of x that are clipped at each end, in all pairs: with uneven weights, or few
+  // levels, this is often best.
+  constexpr float kClipped[] = {0.02F, 0.07F, 0.14F, 0.25F};
+  constexpr int kClips = 4;
+  static_assert(kClips * kClips == kCandidates);
   const auto top = static_cast<float>(levels);
   float lo = std::numeric_limits<float>::max();
   float hi = std::numeric_limits<float>::lowest();
@@ -152,7 +175,7 @@ inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool
   }
   if (lo > hi) return {};  // no element has a weight above 0
   if (only_negative) lo = std::min(lo, 0.0F);
-  if (inverse(hi - lo) == 0.0F) return {0, lo};
+  if (hi - lo < kNegligible) return {0, lo};
   // Sums over x - lo, so that a large mean costs no precision.
   double sw = 0;
   double sx = 0;
@@ -187,18 +210,15 @@ inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool
     best_m = m;
     return true;
   };
-  for (int block = 0; block < kBlocks; ++block) {
-    float id[kCandidates];
+  // Levels round(y * id - offset), y = x - lo.
+  const auto compare = [&](const float(&id)[kCandidates], const float(&offset)[kCandidates]) {
     float q[kCandidates] = {};
     float qq[kCandidates] = {};
     float xq[kCandidates] = {};
-    for (int c = 0; c < kCandidates; ++c) {
-      id[c] = (top + kFirst + kStep * static_cast<float>(block * kCandidates + c)) / (hi - lo);
-    }
     for (int i = 0; i < n; ++i) {
       const float y = x[i] - lo;
       for (int c = 0; c < kCandidates; ++c) {
-        const float l = round_to(y * id[c], 0, top);
+        const float l = round_to(y * id[c] - offset[c], 0, top);
         const float wl = w[i] * l;
         q[c] += wl;
         qq[c] += l * wl;
@@ -206,7 +226,22 @@ inline Affine fit_affine(const float* x, const float* w, int n, int levels, bool
       }
     }
     for (int c = 0; c < kCandidates; ++c) take(double{q[c]}, double{qq[c]}, double{xq[c]});
+  };
+  float ids[kCandidates];
+  float offsets[kCandidates] = {};
+  for (int block = 0; block < kBlocks; ++block) {
+    for (int c = 0; c < kCandidates; ++c) {
+      ids[c] = (top + kFirst + kStep * static_cast<float>(block * kCandidates + c)) / (hi - lo);
+    }
+    compare(ids, offsets);
   }
+  for (int c = 0; c < kCandidates; ++c) {
+    const float below = kClipped[c / kClips];
+    const float levels_of_range = top / (1.0F - below - kClipped[c % kClips]);
+    ids[c] = levels_of_range / (hi - lo);
+    offsets[c] = levels_of_range * below;
+  }
+  compare(ids, offsets);
   const auto refine = [&] {
     const float id = inverse(static_cast<float>(best_d));
     const auto m = static_cast<float>(best_m);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kQuantizationVersion = 2;
 // Part of a journal's identity: raised when encoders or the layout change.
-constexpr const char* kRevision = "chimere quantize 2";
+constexpr const char* kRevision = "chimere quantize 3";
 
 // general.file_type of GGUF by the format that most weights have.
 constexpr std::pair<DType, uint32_t> kFileTypes[] = {

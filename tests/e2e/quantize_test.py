@@ -64,6 +64,14 @@ class Quantize(unittest.TestCase):
         said = self.done("inspect", self.out)["metadata"]
         self.assertEqual(said["chimere.quantize.settings"], "--type q3_K")
 
+    def test_ternary_formats(self):
+        for kind in ("TQ1_0", "TQ2_0"):
+            report = self.done("quantize", NANO, "-o", self.out, "--type", kind)
+            kinds = {t["name"]: t["type"] for t in report["tensors"]}
+            self.assertEqual(kinds["token_embd.weight"], kind.lower())
+            answer = chimere("run", "-m", self.out, "-p", "ls", "-n", 4, "--temp", 0, "--json")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+
     def test_a_budget_is_kept_and_measured_importance_helps(self):
         matrix = HOME / "imatrix.gguf"
         report = self.done("imatrix", NANO, "-f", TEXT, "-o", matrix, "--window", 256)

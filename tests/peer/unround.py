@@ -14,8 +14,7 @@ import numpy
 from quantize_table import read_tensors
 
 
-def main():
-    chimere, source, out = (pathlib.Path(word).absolute() for word in sys.argv[1:])
+def unround(chimere, source, out):
     report = subprocess.run([chimere, "quantize", source, "-o", out, "--type", "f32", "--json", "-q"], capture_output=True, check=True)
     types = {t["name"]: t["from"] for t in json.loads(report.stdout)["tensors"]}
     old, old_bytes = read_tensors(source)
@@ -31,6 +30,10 @@ def main():
         weights = values[offset:offset + 4 * count].view(numpy.float32).reshape(-1, 32)
         weights += step * random.uniform(-0.5, 0.5, weights.shape).astype(numpy.float32)
     values.flush()
+
+
+def main():
+    unround(*(pathlib.Path(word).absolute() for word in sys.argv[1:]))
 
 
 if __name__ == "__main__":
