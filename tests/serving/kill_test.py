@@ -37,8 +37,12 @@ def chats(rng):
 
 
 def answer(server, chat):
-    """Its choices, with their log-probabilities, and how much of the prompt was kept."""
+    """Its choices, with their log-probabilities, and how much of the prompt was kept. Whether a token was drafted depends on
+    measured times."""
     response = server.post(CHAT, chat)
+    for choice in response["choices"]:
+        for token in choice["logprobs"]["content"]:
+            token.pop("from_draft", None)
     return response["choices"], response["usage"]["prompt_tokens_details"]["cached_tokens"]
 
 
