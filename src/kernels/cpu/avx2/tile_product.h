@@ -150,8 +150,8 @@ struct RowPointers {
 };
 
 /// Adds group g of R activation rows and eight weight rows of each of T tiles to the partial sum
-/// `sums` of each, [R][T] vectors.
-template <class F, int R, int T>
+/// `sums` of each, [R][T] vectors, which begins with it if kFirst.
+template <class F, int R, int T, bool kFirst>
 CHIMERE_INLINE void add_group(const Tile* tiles, int64_t g, const RowPointers<R>& x, float* sums) {
   constexpr int kQuads = F::kGroup / 4;
   constexpr int kChain = chain_quads<F>() < kQuads ? chain_quads<F>() : kQuads;
@@ -202,7 +202,8 @@ CHIMERE_INLINE void add_group(const Tile* tiles, int64_t g, const RowPointers<R>
     for (int t = 0; t < T; ++t) {
       float* const sum = sums + 8 * (T * r + t);
       __m256 v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(dot[r][t], end)),
-                                 _mm256_mul_ps(s[t], d), _mm256_load_ps(sum));
+                                 _mm256_mul_ps(s[t], d),
+                                 kFirst ? _mm256_setzero_ps() : _mm256_load_ps(sum));
       if constexpr (F::kMinimum) {
         const float d_sum = F::kGroup == 32
                                 ? load<float>(x.q[r] + x.d_sum + 4 * block)
@@ -242,10 +243,17 @@ template <class F, int R, int T>
   const int64_t n_groups = n_in / F::kGroup;
   const RowPointers<R> x(rows, F::kGroup);
   float* const sums = tiles[0].sums;
-  for (int i = 0; i < kPartials * R * T; ++i) _mm256_store_ps(sums + 8 * i, _mm256_setzero_ps());
-  for (int64_t g = 0; g < n_groups; ++g) {
+  const int64_t n_first = n_groups < kPartials ? n_groups : kPartials;
+  for (int64_t g = 0; g < n_first; ++g) {
     if (g % 8 == 0) next.step();
-    add_group<F, R, T>(tiles, g, x, sums + 8 * R * T * (g % kPartials));
+    add_group<F, R, T, true>(tiles, g, x, sums + 8 * R * T * g);
+  }
+  for (int64_t i = n_first * R * T; i < kPartials * R * T; ++i) {
+    _mm256_store_ps(sums + 8 * i, _mm256_setzero_ps());
+  }
+  for (int64_t g = kPartials; g < n_groups; ++g) {
+    if (g % 8 == 0) next.step();
+    add_group<F, R, T, false>(tiles, g, x, sums + 8 * R * T * (g % kPartials));
   }
   for (int i = 0; i < R * T; ++i) {
     __m256 s[kPartials];

@@ -60,8 +60,11 @@ CHIMERE_INLINE void chain_columns(const ChainProduct& p, int column) {
 inline constexpr int kCopyRows = 16;
 inline constexpr int kCopyLength = 256;
 
+/// How many columns of c are computed in one pass over b.
+inline constexpr int kChainColumns = (F32x16::kRegisters >= 32 ? 4 : 1) * kLanes;
+
 CHIMERE_INLINE void chain_product(const ChainProduct& p) {
-  constexpr int kTiles = F32x16::kRegisters >= 32 ? 4 : 1;
+  constexpr int kTiles = kChainColumns / kLanes;
   int column = 0;
   if (kTiles == 1 && p.rows >= kCopyRows && p.length <= kCopyLength) {
     alignas(64) float copy[kCopyLength * kLanes];

@@ -118,8 +118,15 @@ void prepare_chunk(const ScanUnit& u, const ChunkScratch& m, ChunkGates& g) {
   }
   clear(m.kk, static_cast<int64_t>(rows) * kMaxRows);
   clear(m.qk, static_cast<int64_t>(rows) * kMaxRows);
-  chain_product({u.k, u.qkv_stride, m.kt, kMaxRows, m.kk, kMaxRows, rows, columns, u.head_dim});
-  chain_product({m.q, n, m.kt, kMaxRows, m.qk, kMaxRows, rows, columns, u.head_dim});
+  // Of the rows from the diagonal on.
+  for (int j = 0; j < columns; j += kChainColumns) {
+    const int width = columns - j < kChainColumns ? columns - j : kChainColumns;
+    const int64_t at = static_cast<int64_t>(j) * kMaxRows + j;
+    chain_product({u.k + j * u.qkv_stride, u.qkv_stride, m.kt + j, kMaxRows, m.kk + at, kMaxRows,
+                   rows - j, width, u.head_dim});
+    chain_product(
+        {m.q + j * n, n, m.kt + j, kMaxRows, m.qk + at, kMaxRows, rows - j, width, u.head_dim});
+  }
 
   float logs[kMaxRows] = {};  // log γ_ij of the current row i; lanes past i are never read
   float log_total = 0;
