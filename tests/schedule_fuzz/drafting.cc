@@ -237,6 +237,9 @@ std::optional<std::string> drafted_generations(model::Model& model, model::Model
   const auto outcomes = run_together(requests, *tables, **engine, random);
   if (!outcomes.ok()) return outcomes.error().message;
   if (!block_counts.fault.empty()) return "block drafter: " + block_counts.fault;
+  if (block_counts.proposals > 0 && block_counts.observed == 0) {
+    return "the block drafter observed no rows";
+  }
   counts.suspended += (*engine)->counters().evictions;
   for (size_t i = 0; i < requests.size(); ++i) {
     const Drafted& d = requests[i];

@@ -145,8 +145,7 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
     for (int64_t t = begin; t < end; ++t) {
       const OutputTile& tile = tiles[static_cast<size_t>(t)];
       const LinearJob& job = jobs[static_cast<size_t>(tile.owner)];
-      // Threads take tiles in turns.
-      const int64_t next = t + pool.size();
+      const int64_t next = t + 1;  // a thread's tiles follow each other
       const uint8_t* next_w = nullptr;
       if (next < n_tiles) {
         const OutputTile& after = tiles[static_cast<size_t>(next)];

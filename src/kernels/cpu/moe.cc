@@ -276,7 +276,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   pool.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int id) {
     for (int64_t t = begin; t < end; ++t) {
       const OutputTile& tile = tiles[static_cast<size_t>(t)];
-      const auto next = static_cast<size_t>(t + pool.size());
+      const auto next = static_cast<size_t>(t + 1);  // a thread's tiles follow each other
       const uint8_t* next_w = nullptr;
       if (next < tiles.size()) {
         const ExpertWeights& e = *groups[static_cast<size_t>(tiles[next].owner)].weights;
