@@ -89,6 +89,7 @@ Json report(Compared& sum, int64_t context) {
   return {{"kld", total / n},
           {"median", quantile(0.5)},
           {"p99", quantile(0.99)},
+          {"p999", quantile(0.999)},
           {"max", sum.kl.back()},
           {"top1", static_cast<double>(sum.same_top) / n},
           {"tokens", sum.kl.size()},
@@ -124,10 +125,11 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
   }
   const auto value = [&](const char* key) { return result[key].get<double>(); };
   std::cout << fmt::format(
-      "KL(base || model): mean {:.6g}, median {:.6g}, 99 % below {:.6g}, largest {:.6g} nats\n"
+      "KL(base || model): mean {:.6g}, median {:.6g}, 99 % below {:.6g}, 99.9 % below {:.6g}, "
+      "largest {:.6g} nats\n"
       "same most likely token: {:.3f} % of {} positions\n"
       "perplexity {:.4f}, of the base {:.4f}\n",
-      value("kld"), value("median"), value("p99"), value("max"), 100 * value("top1"),
+      value("kld"), value("median"), value("p99"), value("p999"), value("max"), 100 * value("top1"),
       result["tokens"].get<int64_t>(), value("perplexity"), value("base_perplexity"));
   return {};
 }

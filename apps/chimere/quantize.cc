@@ -47,6 +47,7 @@ struct QuantizeFlags {
   bool data_free = false;
   std::vector<std::string> keep;
   std::vector<std::string> floors;
+  std::vector<std::string> tensor_types;
 };
 
 std::vector<std::string> output_types() {
@@ -78,6 +79,15 @@ std::string check_floor(const std::string& text) {
   return check_type(text.substr(equals + 1));
 }
 
+/// PATTERN=TYPE.
+std::string check_tensor_type(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    return fmt::format("'{}' is not PATTERN=TYPE, as in 'blk.*.attn_v.weight=q6_K'", text);
+  }
+  return check_type(text.substr(equals + 1));
+}
+
 quantize::Rules rules_of(const QuantizeFlags& flags) {
   quantize::Rules rules;
   rules.keep = flags.keep;
@@ -85,6 +95,10 @@ quantize::Rules rules_of(const QuantizeFlags& flags) {
     const size_t equals = floor.find('=');
     rules.floors.emplace_back(*quantize::parse_role(floor.substr(0, equals)),
                               *parse_dtype(floor.substr(equals + 1)));
+  }
+  for (const std::string& rule : flags.tensor_types) {
+    const size_t equals = rule.rfind('=');
+    rules.types.emplace_back(rule.substr(0, equals), *parse_dtype(rule.substr(equals + 1)));
   }
   return rules;
 }
@@ -99,6 +113,7 @@ std::string settings_text(const QuantizeFlags& flags) {
   if (!flags.calibrate.empty()) text += " --calibrate";
   for (const std::string& keep : flags.keep) text += " --keep " + keep;
   for (const std::string& floor : flags.floors) text += " --floor " + floor;
+  for (const std::string& rule : flags.tensor_types) text += " --tensor-type " + rule;
   return text;
 }
 
@@ -367,6 +382,13 @@ void declare_quantize(Command& app, CommandLine& line) {
       .one_value()
       .repeatable()
       .check(check_floor);
+  command
+      .option("--tensor-type", flags->tensor_types,
+              "PATTERN=TYPE: tensors of these names have this format, whatever else is asked for; "
+              "* and ? stand for any characters")
+      .one_value()
+      .repeatable()
+      .check(check_tensor_type);
   add_settings(command, line,
                {SettingGroup::kModelFolder, SettingGroup::kThreads, SettingGroup::kQuiet});
 }

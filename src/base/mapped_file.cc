@@ -13,31 +13,11 @@
 namespace chimere {
 namespace {
 
-#ifdef MADV_POPULATE_READ
-constexpr int kPopulateRead = MADV_POPULATE_READ;
-#else
-constexpr int kPopulateRead = 22;  // Linux 5.14's value, for older headers
-#endif
-
 int64_t modified_ns(const struct stat& s) {
   return int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec;
 }
 
 std::string reason() { return std::strerror(errno); }
-
-struct PageRange {
-  void* start = nullptr;
-  size_t bytes = 0;
-};
-
-// madvise() needs whole pages.
-PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes) {
-  if (offset >= size || bytes == 0) return {};
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t end = offset + std::min(bytes, size - offset);
-  const size_t begin = offset / page * page;
-  return {const_cast<uint8_t*>(data) + begin, end - begin};
-}
 
 }  // namespace
 
@@ -126,16 +106,8 @@ Status MappedFile::read(size_t offset, std::span<uint8_t> out) const {
   return {};
 }
 
-Status MappedFile::populate(size_t offset, size_t bytes) const {
-  const PageRange r = pages(data_, size_, offset, bytes);
-  if (r.bytes == 0) return {};
-  CHIMERE_CHECK_OK(check_unchanged());
-  if (madvise(r.start, r.bytes, kPopulateRead) == 0) return {};
-  if (errno == EINVAL) {  // kernels before 5.14 only offer read-ahead
-    madvise(r.start, r.bytes, MADV_WILLNEED);
-    return {};
-  }
-  return io_error("cannot read " + path_ + " into memory: " + reason());
+void MappedFile::forget(size_t offset, size_t bytes) const {
+  posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
 }  // namespace chimere

@@ -53,9 +53,8 @@ class MappedFile {
   /// Reads from the file instead of the mapping: no page is mapped in, and a failure is an error.
   /// Errors: kIo (also where the file ends before the range does). Any thread.
   Status read(size_t offset, std::span<uint8_t> out) const;
-  /// Reads the range into memory now. An unreadable page (file truncated, disk failed) is an error,
-  /// not a signal. The range is clipped to the file.
-  Status populate(size_t offset, size_t bytes) const;
+  /// Tells the system that this range will not be read soon, so that it need not keep it in memory.
+  void forget(size_t offset, size_t bytes) const;
 
  private:
   std::string path_;

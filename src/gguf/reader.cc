@@ -1,5 +1,6 @@
 #include "gguf/reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gguf/contents.h"
@@ -36,6 +37,21 @@ Result<OpenFile> open_file(const std::string& path) {
   if (!parsed.ok()) return in_file(path, parsed.error());
   out.parsed = std::move(parsed).value();
   return out;
+}
+
+struct Place {
+  const MappedFile* file = nullptr;
+  size_t offset = 0;
+};
+
+/// Where mapped bytes lie; no file after from_bytes().
+Place place_in(const std::vector<MappedFile>& files, const uint8_t* data) {
+  for (const MappedFile& file : files) {
+    const size_t offset =
+        reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(file.data());
+    if (offset < file.size()) return {&file, offset};
+  }
+  return {};
 }
 
 }  // namespace
@@ -108,6 +124,19 @@ const TensorInfo* Reader::find_tensor(std::string_view name) const {
 Status Reader::check_unchanged() const {
   for (const MappedFile& file : impl_->files) CHIMERE_CHECK_OK(file.check_unchanged());
   return {};
+}
+
+Status Reader::read(const uint8_t* data, std::span<uint8_t> out) const {
+  if (const Place place = place_in(impl_->files, data); place.file != nullptr) {
+    return place.file->read(place.offset, out);
+  }
+  std::copy_n(data, out.size(), out.data());  // from_bytes()
+  return {};
+}
+
+void Reader::forget(const uint8_t* data, size_t bytes) const {
+  const Place place = place_in(impl_->files, data);
+  if (place.file != nullptr) place.file->forget(place.offset, bytes);
 }
 
 std::span<const MappedFile> Reader::files() const { return impl_->files; }

@@ -54,7 +54,12 @@ class Reader {
   /// call per file. Call it after reading tensor data (once per step), because unreadable data
   /// reads as zeros.
   Status check_unchanged() const;
-  /// The mappings, for populate(); none after from_bytes().
+  /// Copies bytes of tensor data, `data` being a pointer into them, without mapping their pages
+  /// into this process. Errors: kIo. Any thread.
+  Status read(const uint8_t* data, std::span<uint8_t> out) const;
+  /// Tells the system that these bytes need not stay in memory; they can still be read.
+  void forget(const uint8_t* data, size_t bytes) const;
+  /// The mappings; none after from_bytes().
   std::span<const MappedFile> files() const;
 
  private:

@@ -112,12 +112,14 @@ TEST(Reader, DetectsThatTheMappedFileWasTruncated) {
   ASSERT_TRUE(opened.ok());
   const MappedFile* mapping = &(*opened)->files()[0];
   EXPECT_TRUE((*opened)->check_unchanged().ok());
-  EXPECT_TRUE(mapping->populate(0, mapping->size()).ok());
+  std::vector<uint8_t> bytes(mapping->size());
+  EXPECT_TRUE((*opened)->read(mapping->data(), bytes).ok());
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), mapping->data()));
   std::filesystem::resize_file(path, 10);
   const Status changed = (*opened)->check_unchanged();
   ASSERT_FALSE(changed.ok());
   EXPECT_THAT(changed.error().message, HasSubstr("was changed while in use"));
-  EXPECT_FALSE(mapping->populate(0, mapping->size()).ok());
+  EXPECT_FALSE((*opened)->read(mapping->data(), bytes).ok());
   std::filesystem::remove(path);
 }
 

@@ -632,14 +632,19 @@ const char* cpu_isa_name(CpuIsa isa);
 /// describes, and are faster with them than with IQ3_S.
 bool gains_from_unpacking(CpuIsa isa);
 
-/// Called for each layer whose experts were unpacked, with the bytes that they take now.
-using OnUnpack = std::function<void(int64_t bytes)>;
+/// What place_experts() needs to unpack experts.
+struct Unpacking {
+  /// Copies weights from `from`, where a WeightView has them. Any thread; an error fails the layer.
+  std::function<Status(const uint8_t* from, std::span<uint8_t> to)> read;
+  /// Called for each layer whose experts were unpacked, with the bytes that they take now.
+  std::function<void(int64_t bytes)> done;
+};
 
 /// The CPU implementation. The pool must outlive it. `isa`: one of usable_cpu_isas(). With
-/// `on_unpack`, place_experts() copies experts of IQ3_S with their codebook looked up where the
+/// `unpacking`, place_experts() copies experts of IQ3_S with their codebook looked up where the
 /// kernels of `isa` gain from it (kernels/cpu/unpacked_iq3_s.h); the results are the same bits.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa = best_cpu_isa(),
-                                  OnUnpack on_unpack = {});
+                                  std::optional<Unpacking> unpacking = {});
 
 }  // namespace chimere::kernels
 

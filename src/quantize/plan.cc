@@ -34,10 +34,81 @@ DType with_floor(DType type, Role role, const Rules& rules) {
   return type;
 }
 
+namespace {
+
+/// Which rules some tensor used.
+struct RuleUse {
+  explicit RuleUse(const Rules& rules)
+      : keep(rules.keep.size()), floors(rules.floors.size()), types(rules.types.size()) {}
+  std::vector<bool> keep;
+  std::vector<bool> floors;
+  std::vector<bool> types;
+};
+
+/// The format and the reason of a weight matrix, whose role is known.
+void decide(PlannedTensor& out, DType type, const Rules& rules, RuleUse& used) {
+  const std::string& name = out.source->name;
+  bool kept = false;
+  for (size_t i = 0; i < rules.keep.size(); ++i) {
+    if (!matches(rules.keep[i], name)) continue;
+    used.keep[i] = true;
+    kept = true;
+  }
+  if (kept) {
+    out.reason = "kept on request";
+    return;
+  }
+  DType wanted = type;
+  std::string reason = "uniform";
+  bool chosen = false;
+  for (size_t i = 0; i < rules.types.size(); ++i) {
+    if (!matches(rules.types[i].first, name)) continue;
+    used.types[i] = true;
+    if (chosen) continue;
+    chosen = true;
+    wanted = rules.types[i].second;
+    reason = "type on request";
+  }
+  if (!chosen) {
+    for (size_t i = 0; i < rules.floors.size(); ++i) {
+      if (rules.floors[i].first == out.role) used.floors[i] = true;
+    }
+    wanted = with_floor(type, out.role, rules);
+    if (wanted != type) reason = "floor of " + std::string(role_name(out.role));
+  }
+  out.type = fitting_type(wanted, out.n_in());
+  out.fixed = chosen;
+  out.reason = out.type == wanted ? reason
+                                  : "rows of " + std::to_string(out.n_in()) + " do not fit " +
+                                        std::string(dtype_name(wanted));
+}
+
+Status check_used(const Rules& rules, const RuleUse& used) {
+  const auto no_match = [](const std::string& rule, const char* what) {
+    return invalid_argument(rule + " matches no " + what +
+                            " of this model; `chimere inspect --tensors` lists their names");
+  };
+  for (size_t i = 0; i < rules.keep.size(); ++i) {
+    if (!used.keep[i]) return no_match("--keep '" + rules.keep[i] + "'", "tensor");
+  }
+  for (size_t i = 0; i < rules.types.size(); ++i) {
+    if (used.types[i]) continue;
+    return no_match("--tensor-type '" + rules.types[i].first + "'", "quantised tensor");
+  }
+  for (size_t i = 0; i < rules.floors.size(); ++i) {
+    if (!used.floors[i]) {
+      return invalid_argument("--floor " + std::string(role_name(rules.floors[i].first)) +
+                              ": no quantised tensor of this model has this role");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Plan> plan_uniform(const gguf::Reader& file, DType type, const Rules& rules) {
   Plan plan;
-  std::vector<bool> pattern_used(rules.keep.size());
-  std::vector<bool> floor_used(rules.floors.size());
+  RuleUse used(rules);
   const std::vector<bool> recurrent = recurrent_blocks(file.tensors());
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     PlannedTensor out;
@@ -46,43 +117,17 @@ Result<Plan> plan_uniform(const gguf::Reader& file, DType type, const Rules& rul
     out.fixed = true;
     const auto block = static_cast<size_t>(std::max(0, block_of(tensor.name)));
     out.role = role_of(tensor.name, block < recurrent.size() && recurrent[block]);
-    bool kept = false;
-    for (size_t i = 0; i < rules.keep.size(); ++i) {
-      if (!matches(rules.keep[i], tensor.name)) continue;
-      pattern_used[i] = true;
-      kept = true;
-    }
-    if (!is_quantised_tensor(tensor)) {
-      out.reason = "not a weight matrix";
-    } else if (kept) {
-      out.reason = "kept on request";
+    if (is_quantised_tensor(tensor)) {
+      decide(out, type, rules, used);
     } else {
-      for (size_t i = 0; i < rules.floors.size(); ++i) {
-        if (rules.floors[i].first == out.role) floor_used[i] = true;
+      out.reason = "not a weight matrix";
+      for (size_t i = 0; i < rules.keep.size(); ++i) {  // kept anyway
+        if (matches(rules.keep[i], tensor.name)) used.keep[i] = true;
       }
-      const DType wanted = with_floor(type, out.role, rules);
-      out.type = fitting_type(wanted, out.n_in());
-      out.fixed = false;
-      out.reason = out.type != wanted ? "rows of " + std::to_string(out.n_in()) + " do not fit " +
-                                            std::string(dtype_name(wanted))
-                   : wanted != type ? "floor of " + std::string(role_name(out.role))
-                                    : "uniform";
     }
     plan.tensors.push_back(std::move(out));
   }
-  for (size_t i = 0; i < rules.keep.size(); ++i) {
-    if (!pattern_used[i]) {
-      return invalid_argument("--keep '" + rules.keep[i] +
-                              "' matches no tensor of this model; `chimere inspect --tensors` "
-                              "lists their names");
-    }
-  }
-  for (size_t i = 0; i < rules.floors.size(); ++i) {
-    if (!floor_used[i]) {
-      return invalid_argument("--floor " + std::string(role_name(rules.floors[i].first)) +
-                              ": no quantised tensor of this model has this role");
-    }
-  }
+  CHIMERE_CHECK_OK(check_used(rules, used));
   return plan;
 }
 

@@ -44,11 +44,13 @@ struct Plan {
 struct Rules {
   std::vector<std::string> keep;               ///< patterns of tensors copied as they are
   std::vector<std::pair<Role, DType>> floors;  ///< formats with fewer bits are replaced by these
+  /// Patterns of tensors that have this format; the first that matches counts, before floors.
+  std::vector<std::pair<std::string, DType>> types;
 };
 
 /// Every weight matrix in `type`, subject to the rules; other tensors as they are. The file must
-/// outlive the plan. Errors: kInvalidArgument (a pattern that matches no tensor, a floor that no
-/// tensor has the role of).
+/// outlive the plan. Errors: kInvalidArgument (a pattern that matches no such tensor, a floor that
+/// no tensor has the role of).
 Result<Plan> plan_uniform(const gguf::Reader& file, DType type, const Rules& rules);
 
 /// The format with at least the bits of the role's floor, if there is one.

@@ -181,8 +181,8 @@ TEST_F(Quantize, EncodesMatricesAndCopiesTheRest) {
 }
 
 TEST_F(Quantize, FloorsAndKeptTensors) {
-  const Rules rules = {{"blk.?.attn_q.*"},
-                       {{Role::kOutput, DType::kQ6_K}, {Role::kRecurrent, DType::kQ5_K}}};
+  const Rules rules = {
+      {"blk.?.attn_q.*"}, {{Role::kOutput, DType::kQ6_K}, {Role::kRecurrent, DType::kQ5_K}}, {}};
   ASSERT_TRUE(write(DType::kQ3_K, "out.gguf", 2, {}, rules).ok());
   const auto out = open("out.gguf");
   const auto type = [&](const char* name) { return out->find_tensor(name)->type; };
@@ -190,8 +190,23 @@ TEST_F(Quantize, FloorsAndKeptTensors) {
   EXPECT_EQ(type("blk.0.attn_qkv.weight"), DType::kQ5_K);  // block 0 has a recurrent mixer
   EXPECT_EQ(type("blk.1.attn_q.weight"), DType::kF32);
   EXPECT_EQ(type("token_embd.weight"), DType::kQ3_K);
-  EXPECT_FALSE(write(DType::kQ3_K, "no.gguf", 2, {}, {{"blk.9.*"}, {}}).ok());
-  EXPECT_FALSE(write(DType::kQ3_K, "no.gguf", 2, {}, {{}, {{Role::kDraft, DType::kQ6_K}}}).ok());
+  EXPECT_FALSE(write(DType::kQ3_K, "no.gguf", 2, {}, {{"blk.9.*"}, {}, {}}).ok());
+  EXPECT_FALSE(
+      write(DType::kQ3_K, "no.gguf", 2, {}, {{}, {{Role::kDraft, DType::kQ6_K}}, {}}).ok());
+}
+
+TEST_F(Quantize, TypesOnRequestComeBeforeFloors) {
+  Rules rules;
+  rules.floors = {{Role::kOutput, DType::kQ6_K}, {Role::kAttention, DType::kQ8_0}};
+  rules.types = {
+      {"output.*", DType::kQ4_K}, {"*put.weight", DType::kQ5_K}, {"token_*", DType::kQ2_K}};
+  ASSERT_TRUE(write(DType::kQ3_K, "out.gguf", 2, {}, rules).ok());
+  const auto out = open("out.gguf");
+  const auto type = [&](const char* name) { return out->find_tensor(name)->type; };
+  EXPECT_EQ(type("output.weight"), DType::kQ4_K);
+  EXPECT_EQ(type("token_embd.weight"), DType::kQ2_K);
+  EXPECT_EQ(type("blk.1.attn_q.weight"), DType::kQ8_0);
+  EXPECT_FALSE(write(DType::kQ3_K, "no.gguf", 2, {}, {{}, {}, {{"x*", DType::kQ4_K}}}).ok());
 }
 
 TEST_F(Quantize, BytesDoNotDependOnThreads) {

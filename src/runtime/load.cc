@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -217,9 +218,22 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   CHIMERE_TRY(const bool unpack,
               unpacks_experts(settings, *out.file, out.cpu_isa, gpu != nullptr, runtime));
   const auto unpacked = std::make_shared<int64_t>(0);  // the ops keep the function
-  kernels::OnUnpack on_unpack;
-  if (unpack) on_unpack = [unpacked](int64_t bytes) { *unpacked += bytes; };
-  out.ops = kernels::make_cpu_ops(*out.pool, out.cpu_isa, std::move(on_unpack));
+  std::optional<kernels::Unpacking> unpacking;
+  if (unpack) {
+    unpacking.emplace();
+    // Read, not mapped: the file's own pages of these weights are not needed afterwards. Where
+    // memory cannot hold both, what the system keeps of the file takes the place of huge pages.
+    const int64_t both =
+        static_cast<int64_t>(out.file->file_bytes()) + unpacked_experts(*out.file).in_memory;
+    unpacking->read = [reader = out.file.get(), keep = both <= free_memory(runtime) / 8 * 7](
+                          const uint8_t* from, std::span<uint8_t> to) -> Status {
+      CHIMERE_CHECK_OK(reader->read(from, to));
+      if (!keep) reader->forget(from, to.size());
+      return {};
+    };
+    unpacking->done = [unpacked](int64_t bytes) { *unpacked += bytes; };
+  }
+  out.ops = kernels::make_cpu_ops(*out.pool, out.cpu_isa, std::move(unpacking));
   if (request.wrap_ops) out.ops = request.wrap_ops(std::move(out.ops));
   options.rope.context = out.context;
   // A checkpoint shares all pages with its sequence except the one that is still being written.

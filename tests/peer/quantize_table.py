@@ -2,11 +2,12 @@
 """Divergence at equal bytes: `chimere quantize` beside llama.cpp's presets, both with one importance matrix.
 
   quantize_table.py --chimere PROGRAM --model F32.gguf --calibrate TEXT --heldout TEXT --folder FOLDER
-                    [--presets Q2_K_S,IQ3_S,...] [--threads N] [--context N] [--reuse]
+                    [--presets Q2_K_S,IQ3_S,...] [--ways importance,calibrate,data-free] [--threads N] [--context N] [--free-ends]
 
 For each preset llama.cpp (its library from npm, through ctypes) quantises MODEL; then `chimere quantize --size` makes files of
-at most the same bytes, by the importance matrix alone, by measured single changes, and data-free. Prints one row for each file:
-bytes, mean and 99 % KL divergence from MODEL on the held-out text, and how often the most likely token is the same.
+at most the same bytes, by the importance matrix alone, by measured single changes, and data-free, with embeddings and output in
+llama.cpp's formats (unless --free-ends). Prints one row for each file: bytes, bits of all tensors, mean and 99.9 % KL divergence
+from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is the same.
 """
 import argparse
 import ctypes
@@ -25,6 +26,13 @@ PRESETS = {"Q4_0": 2, "Q2_K": 10, "Q3_K_S": 11, "Q3_K_M": 12, "Q3_K_L": 13, "Q4_
            "IQ2_XS": 20, "Q2_K_S": 21, "IQ3_XS": 22, "IQ3_XXS": 23, "IQ3_S": 26, "IQ3_M": 27, "IQ2_S": 28, "IQ2_M": 29, "IQ4_XS": 30}
 
 
+# Names by number, ggml.h: the formats that the presets give embeddings and output.
+TYPES = {0: "f32", 1: "f16", 2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 10: "q2_K", 11: "q3_K", 12: "q4_K", 13: "q5_K",
+         14: "q6_K", 16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 20: "iq4_nl", 21: "iq3_s", 22: "iq2_s", 23: "iq4_xs",
+         29: "iq1_m", 30: "bf16"}
+ENDS = ("token_embd.weight", "output.weight")
+
+
 class Importance(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("data", ctypes.POINTER(ctypes.c_float)), ("size", ctypes.c_size_t)]
 
@@ -38,7 +46,7 @@ class Parameters(ctypes.Structure):
 
 
 def read_tensors(path):
-    """By name: dimensions, and the offset of the data in the mapped file; and the map."""
+    """By name: dimensions, offset of the data in the mapped file, number of the type; and the map."""
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     at = 8
@@ -74,10 +82,10 @@ def read_tensors(path):
     for _ in range(tensors):
         name = text()
         dims = [take("Q") for _ in range(take("I"))]
-        take("I")
-        entries[name] = (dims, take("Q"))
+        kind = take("I")
+        entries[name] = (dims, take("Q"), kind)
     start = (at + 31) // 32 * 32
-    return {name: (dims, start + offset) for name, (dims, offset) in entries.items()}, data
+    return {name: (dims, start + offset, kind) for name, (dims, offset, kind) in entries.items()}, data
 
 
 def read_importance(path, model):
@@ -86,16 +94,16 @@ def read_importance(path, model):
     tensors, data = read_tensors(path)
 
     def floats(name):
-        dims, offset = tensors[name]
+        dims, offset, _ = tensors[name]
         return struct.unpack_from(f"<{math.prod(dims)}f", data, offset)
 
     out = {}
-    for name, (dims, _) in tensors.items():
+    for name, (dims, _, _) in tensors.items():
         if name.endswith(".in_sum2"):
             counts = floats(name.removesuffix(".in_sum2") + ".counts")
             out[name.removesuffix(".in_sum2")] = [s / counts[i // dims[0]] if counts[i // dims[0]] > 0 else 1.0
                                                   for i, s in enumerate(floats(name))]
-    for name, (dims, _) in read_tensors(model)[0].items():
+    for name, (dims, _, _) in read_tensors(model)[0].items():
         if len(dims) > 1 and name not in out:
             out[name] = [1.0] * (dims[0] * math.prod(dims[2:]))
     return out
@@ -131,6 +139,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--ways", default="importance,calibrate,data-free")
+    parser.add_argument("--free-ends", action="store_true", help="let ours choose the formats of embeddings and output")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,33 +150,37 @@ def main():
             sys.exit(f"{' '.join(map(str, words))}: {done.stderr}")
         return json.loads(done.stdout)
 
-    def row(name, path, bits):
+    def row(name, path, theirs=None):
+        """Prints it; returns mean and 99.9 % KL divergence."""
         result = chimere("eval", "divergence", "-m", path, "--base", arguments.model, "-f", arguments.heldout, "--ctx", arguments.context,
                          "-t", arguments.threads, "--json", "-q")
-        print(f"{name:28} {path.stat().st_size:10} {bits:6.3f}  {result['kld']:.5f}  {result['p99']:.4f}  {100 * result['top1']:.2f}", flush=True)
+        size = path.stat().st_size
+        mean, high = result["kld"], result["p999"]
+        ratios = f"{mean / theirs[0]:6.3f} {high / theirs[1]:6.3f}" if theirs else " " * 13
+        print(f"{name:22} {size:10} {8 * size / weights:6.3f}  {mean:.5f}  {high:.4f}  {ratios}  {100 * result['top1']:.2f}", flush=True)
+        return mean, high
 
     matrix = folder / "imatrix.gguf"
     if not matrix.exists():
         chimere("imatrix", arguments.model, "-f", arguments.calibrate, "-o", matrix, "-t", arguments.threads, "--json", "-q")
     importance = read_importance(matrix, arguments.model)
     peer = LlamaCpp()
-    weights = None
-    print(f"{'file':28} {'bytes':>10} {'bits':>6}  {'KL':7}  {'99 %':6}  same top")
+    weights = sum(math.prod(dims) for dims, _, _ in read_tensors(arguments.model)[0].values())
+    print(f"{'file':22} {'bytes':>10} {'bits':>6}  {'KL':7}  {'99.9 %':6}  {'of theirs':13}  same top")
     for preset in arguments.presets.split(","):
         theirs = folder / f"llama.cpp-{preset}.gguf"
         if not theirs.exists():
             peer.quantize(arguments.model, theirs, preset, importance, arguments.threads)
         size = theirs.stat().st_size
-        if weights is None:
-            weights = arguments.model.stat().st_size / 4
-        row(f"llama.cpp {preset}", theirs, 8 * size / weights)
+        figures = row(f"llama.cpp {preset}", theirs)
         ways = {"importance": ["--imatrix", matrix], "calibrate": ["--imatrix", matrix, "--calibrate", arguments.calibrate],
                 "data-free": ["--data-free"]}
+        kinds = {name: TYPES[kind] for name, (_, _, kind) in read_tensors(theirs)[0].items() if name in ENDS}
+        ends = [] if arguments.free_ends else [word for name, kind in kinds.items() for word in ("--tensor-type", f"{name}={kind}")]
         for name in arguments.ways.split(","):
-            flags = ways[name]
             ours = folder / f"chimere-{preset}-{name}.gguf"
-            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *flags, "-t", arguments.threads, "--json", "-q")
-            row(f"chimere --size, {name}", ours, 8 * ours.stat().st_size / weights)
+            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *ways[name], *ends, "-t", arguments.threads, "--json", "-q")
+            row(f"  ours, {name}", ours, figures)
 
 
 if __name__ == "__main__":

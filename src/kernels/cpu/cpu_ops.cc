@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "kernels/api.h"
@@ -43,10 +44,9 @@ const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, CpuIsa isa, OnUnpack on_unpack)
+  CpuOps(ThreadPool& pool, CpuIsa isa, std::optional<Unpacking> unpacking)
       : pool_(pool),
-        on_unpack_(std::move(on_unpack)),
-        gains_from_unpacking_(kernels::gains_from_unpacking(isa)),
+        unpacking_(gains_from_unpacking(isa) ? std::move(unpacking) : std::nullopt),
         kernels_(vector_kernels(isa)),
         linear_(pool, isa),
         delta_net_(pool, kernels_),
@@ -58,11 +58,9 @@ class CpuOps final : public Ops {
   Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
                                                        std::optional<ExpertWeights> shared,
                                                        ExpertPlacement where) override {
-    if (!on_unpack_ || !gains_from_unpacking_) {
-      return Ops::place_experts(std::move(routed), shared, where);
-    }
-    CHIMERE_TRY(auto placed, cpu::UnpackedExperts::create(pool_, std::move(routed), shared));
-    if (placed->bytes() > 0) on_unpack_(placed->bytes());
+    if (!unpacking_) return Ops::place_experts(std::move(routed), shared, where);
+    CHIMERE_TRY(auto placed,
+                cpu::UnpackedExperts::create(pool_, std::move(routed), shared, *unpacking_));
     return std::unique_ptr<PlacedExperts>(std::move(placed));
   }
 
@@ -222,8 +220,7 @@ class CpuOps final : public Ops {
 
  private:
   ThreadPool& pool_;
-  const OnUnpack on_unpack_;
-  const bool gains_from_unpacking_;
+  const std::optional<Unpacking> unpacking_;
   const cpu::VectorKernels& kernels_;
   cpu::LinearEngine linear_;
   cpu::DeltaNet delta_net_;
@@ -235,8 +232,9 @@ class CpuOps final : public Ops {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa, OnUnpack on_unpack) {
-  return std::make_unique<CpuOps>(pool, isa, std::move(on_unpack));
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa,
+                                  std::optional<Unpacking> unpacking) {
+  return std::make_unique<CpuOps>(pool, isa, std::move(unpacking));
 }
 
 }  // namespace chimere::kernels

@@ -143,6 +143,10 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
 }
 
 TEST(Moe, UnpackedExpertsGiveTheOraclesBits) {
+  const auto copy = [](const uint8_t* from, std::span<uint8_t> to) -> Status {
+    std::copy_n(from, to.size(), to.data());
+    return {};
+  };
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -155,9 +159,11 @@ TEST(Moe, UnpackedExpertsGiveTheOraclesBits) {
         ThreadPool pool(2);
         cpu::LinearEngine engine(pool, isa);
         if (!gains_from_unpacking(isa)) continue;
-        const auto placed = cpu::UnpackedExperts::create(pool, m.experts, m.shared);
+        int64_t bytes = 0;
+        const Unpacking unpacking{.read = copy, .done = [&](int64_t n) { bytes += n; }};
+        const auto placed = cpu::UnpackedExperts::create(pool, m.experts, m.shared, unpacking);
         ASSERT_TRUE(placed.ok());
-        EXPECT_GT((*placed)->bytes(), 0);
+        EXPECT_GT(bytes, 0);
         Moe unpacked = m;
         unpacked.experts = (*placed)->routed;
         unpacked.shared = *(*placed)->shared;
@@ -172,6 +178,21 @@ TEST(Moe, UnpackedExpertsGiveTheOraclesBits) {
       }
     }
   }
+}
+
+TEST(Moe, ExpertsThatCannotBeReadAreAnError) {
+  Random random(1);
+  const Moe m = make_moe(random, 1, 3, 2, DType::kIQ3_S, DType::kIQ3_S);
+  ThreadPool pool(2);
+  const Unpacking unpacking{
+      .read = [&](const uint8_t* from, std::span<uint8_t>) -> Status {
+        if (from == m.experts[1].up.data) return io_error("the disk failed");
+        return {};
+      },
+      .done = [](int64_t) { ADD_FAILURE() << "a layer without all of its experts"; }};
+  const auto placed = cpu::UnpackedExperts::create(pool, m.experts, m.shared, unpacking);
+  ASSERT_FALSE(placed.ok());
+  EXPECT_EQ(placed.error().code, Error::Code::kIo);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -18,19 +18,16 @@ namespace chimere::kernels::cpu {
 class UnpackedExperts final : public PlacedExperts {
  public:
   /// Matrices of other types, or whose number of rows is no multiple of 8, stay as they are.
-  /// Errors: kOutOfMemory.
+  /// Errors: kOutOfMemory, and those of `unpacking.read`.
   static Result<std::unique_ptr<UnpackedExperts>> create(ThreadPool& pool,
                                                          std::vector<ExpertWeights> routed,
-                                                         std::optional<ExpertWeights> shared);
-
-  /// Bytes of all unpacked matrices.
-  int64_t bytes() const { return bytes_; }
+                                                         std::optional<ExpertWeights> shared,
+                                                         const Unpacking& unpacking);
 
  private:
   UnpackedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
       : PlacedExperts(std::move(r), s) {}
 
-  int64_t bytes_ = 0;
   ReservedMemory memory_;  ///< in huge pages: an expert is read from begin to end
 };
 
