@@ -69,10 +69,10 @@ void decide(PlannedTensor& out, DType type, const Rules& rules, RuleUse& used) {
     wanted = rules.types[i].second;
     reason = "type on request";
   }
+  for (size_t i = 0; i < rules.floors.size(); ++i) {
+    if (rules.floors[i].first == out.role) used.floors[i] = true;
+  }
   if (!chosen) {
-    for (size_t i = 0; i < rules.floors.size(); ++i) {
-      if (rules.floors[i].first == out.role) used.floors[i] = true;
-    }
     wanted = with_floor(type, out.role, rules);
     if (wanted != type) reason = "floor of " + std::string(role_name(out.role));
   }

@@ -100,13 +100,13 @@ class Quantize(unittest.TestCase):
         self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--keep", "blk.99.*", says="matches no tensor")
 
     def test_types_of_single_tensors(self):
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "nose.*=q8_0", says="matches no quantised tensor")
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "q8_0", says="PATTERN=TYPE", code=2)
         report = self.done("quantize", NANO, "-o", self.out, "--bpw", "4", "--data-free", "--tensor-type", "token_embd.weight=q3_K",
                            "--tensor-type", "blk.*.attn_q.weight=q8_0")
         kinds = {t["name"]: t["type"] for t in report["tensors"]}
         self.assertEqual(kinds["token_embd.weight"], "q3_K")
         self.assertEqual({kind for name, kind in kinds.items() if name.endswith("attn_q.weight")}, {"q8_0"})
-        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "nose.*=q8_0", says="matches no quantised tensor")
-        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "q8_0", says="PATTERN=TYPE", code=2)
 
     def test_mistakes_in_flags(self):
         self.refused("quantize", NANO, "-o", self.out, "--type", "q9", says="not a format", code=2)

@@ -21,7 +21,7 @@ def unround(chimere, source, out):
     new, _ = read_tensors(out)
     random = numpy.random.default_rng(1)
     values = numpy.memmap(out, dtype=numpy.uint8, mode="r+")
-    for name, (dims, offset) in new.items():
+    for name, (dims, offset, _) in new.items():
         if types[name] != "q4_0":
             continue
         count = int(numpy.prod(dims))
