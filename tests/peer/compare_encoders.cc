@@ -199,7 +199,7 @@ bool print_row(DType type, const LlamaCpp& peer, const std::vector<Sample>& samp
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fputs("usage: compare_encoders LIBGGML_BASE MODEL [IMATRIX]\n", stderr);
+    std::fputs("usage: compare_encoders LIBGGML_BASE MODEL [IMATRIX [FORMAT ...]]\n", stderr);
     return 2;
   }
   LlamaCpp peer;
@@ -216,6 +216,16 @@ int main(int argc, char** argv) {
       samples->size(), has_importance ? " and with it" : "");
   bool ok = samples->size() == kTensors;
   if (!ok) std::printf("The model has fewer than %zu such tensors.\n", kTensors);
-  for (const DType type : kTypes) ok = print_row(type, peer, *samples, has_importance) && ok;
+  std::vector<DType> types(std::begin(kTypes), std::end(kTypes));
+  if (argc > 4) types.clear();
+  for (int i = 4; i < argc; ++i) {
+    const auto type = chimere::parse_dtype(argv[i]);
+    if (!type) {
+      std::fprintf(stderr, "compare_encoders: '%s' is not a format\n", argv[i]);
+      return 2;
+    }
+    types.push_back(*type);
+  }
+  for (const DType type : types) ok = print_row(type, peer, *samples, has_importance) && ok;
   return ok ? 0 : 1;
 }

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Divergence at equal bytes: `chimere quantize` beside llama.cpp's presets, both with one importance matrix.
 
-  quantize_table.py --chimere PROGRAM --model F32.gguf --calibrate TEXT --heldout TEXT --folder FOLDER
-                    [--presets Q2_K_S,IQ3_S,...] [--ways importance,calibrate,data-free] [--threads N] [--context N] [--free-ends]
+  quantize_table.py --chimere PROGRAM --model FILE.gguf --calibrate TEXT --heldout TEXT --folder FOLDER [--unround]
+                    [--presets Q2_K_S,IQ3_S,...] [--ways importance,calibrate,data-free] [--bytes N] [--threads N] [--context N]
+                    [--free-ends] [--at-most 0.9]
 
 For each preset llama.cpp (its library from npm, through ctypes) quantises MODEL; then `chimere quantize --size` makes files of
 at most the same bytes, by the importance matrix alone, by measured single changes, and data-free, with embeddings and output in
 llama.cpp's formats (unless --free-ends). Prints one row for each file: bytes, bits of all tensors, mean and 99.9 % KL divergence
-from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is the same.
+from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is the same. Fails if ours
+diverges more than --at-most of llama.cpp's in the mean, or agrees with MODEL's most likely token less often.
 """
 import argparse
 import ctypes
@@ -139,10 +141,21 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--ways", default="importance,calibrate,data-free")
+    parser.add_argument("--unround", action="store_true", help="the weights are in q4_0; measure on what unround.py makes of them")
+    parser.add_argument("--bytes", type=int, help="of the texts, from their begin")
+    parser.add_argument("--at-most", type=float, default=math.inf)
     parser.add_argument("--free-ends", action="store_true", help="let ours choose the formats of embeddings and output")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
+    if arguments.unround:
+        from unround import unround  # imports this file
+        source, arguments.model = arguments.model, folder / "unrounded.gguf"
+        unround(arguments.chimere, source, arguments.model)
+    for name in ("calibrate", "heldout") if arguments.bytes else ():
+        text = folder / f"{name}.txt"
+        text.write_bytes(getattr(arguments, name).read_bytes()[:arguments.bytes])
+        setattr(arguments, name, text)
 
     def chimere(*words):
         done = subprocess.run([arguments.chimere, *map(str, words)], capture_output=True, text=True, check=False)
@@ -151,26 +164,26 @@ def main():
         return json.loads(done.stdout)
 
     def row(name, path, theirs=None):
-        """Prints it; returns mean and 99.9 % KL divergence."""
+        """Prints it; returns mean and 99.9 % KL divergence, and how often the most likely token is the same."""
         result = chimere("eval", "divergence", "-m", path, "--base", arguments.model, "-f", arguments.heldout, "--ctx", arguments.context,
                          "-t", arguments.threads, "--json", "-q")
         size = path.stat().st_size
         mean, high = result["kld"], result["p999"]
         ratios = f"{mean / theirs[0]:6.3f} {high / theirs[1]:6.3f}" if theirs else " " * 13
         print(f"{name:22} {size:10} {8 * size / weights:6.3f}  {mean:.5f}  {high:.4f}  {ratios}  {100 * result['top1']:.2f}", flush=True)
-        return mean, high
+        return mean, high, result["top1"]
 
     matrix = folder / "imatrix.gguf"
-    if not matrix.exists():
-        chimere("imatrix", arguments.model, "-f", arguments.calibrate, "-o", matrix, "-t", arguments.threads, "--json", "-q")
+    matrix.unlink(missing_ok=True)
+    chimere("imatrix", arguments.model, "-f", arguments.calibrate, "-o", matrix, "-t", arguments.threads, "--json", "-q")
     importance = read_importance(matrix, arguments.model)
     peer = LlamaCpp()
     weights = sum(math.prod(dims) for dims, _, _ in read_tensors(arguments.model)[0].values())
     print(f"{'file':22} {'bytes':>10} {'bits':>6}  {'KL':7}  {'99.9 %':6}  {'of theirs':13}  same top")
+    worse = False
     for preset in arguments.presets.split(","):
         theirs = folder / f"llama.cpp-{preset}.gguf"
-        if not theirs.exists():
-            peer.quantize(arguments.model, theirs, preset, importance, arguments.threads)
+        peer.quantize(arguments.model, theirs, preset, importance, arguments.threads)
         size = theirs.stat().st_size
         figures = row(f"llama.cpp {preset}", theirs)
         ways = {"importance": ["--imatrix", matrix], "calibrate": ["--imatrix", matrix, "--calibrate", arguments.calibrate],
@@ -179,9 +192,12 @@ def main():
         ends = [] if arguments.free_ends else [word for name, kind in kinds.items() for word in ("--tensor-type", f"{name}={kind}")]
         for name in arguments.ways.split(","):
             ours = folder / f"chimere-{preset}-{name}.gguf"
-            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *ways[name], *ends, "-t", arguments.threads, "--json", "-q")
-            row(f"  ours, {name}", ours, figures)
+            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *ways[name], *ends, "-t", arguments.threads, "--json",
+                    "-q")
+            mean, _, top = row(f"  ours, {name}", ours, figures)
+            worse = worse or mean > arguments.at_most * figures[0] or (top < figures[2] and arguments.at_most < math.inf)
+    return 1 if worse else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
