@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -30,14 +31,15 @@ struct InspectFlags {
 
 constexpr size_t kLongestList = 16;
 
-/// Long lists (vocabularies) are shown by their length.
-Json value_json(const gguf::Value& value) {
+/// Long lists (vocabularies) are shown by their length, but for the quantiser's log.
+Json value_json(const std::string& key, const gguf::Value& value) {
+  const size_t longest = key == "chimere.quantize.log" ? SIZE_MAX : kLongestList;
   return std::visit(
-      [](const auto& v) -> Json {
+      [&](const auto& v) -> Json {
         if constexpr (std::is_same_v<std::decay_t<decltype(v)>, gguf::Array>) {
           return std::visit(
-              [](const auto& items) -> Json {
-                if (items.size() > kLongestList) return fmt::format("[{} items]", items.size());
+              [&](const auto& items) -> Json {
+                if (items.size() > longest) return fmt::format("[{} items]", items.size());
                 return items;
               },
               v.items);
@@ -255,7 +257,7 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   document["parameters"] = parameters;
   document["tensor_count"] = file->tensors().size();
   Json metadata = Json::object();
-  for (const std::string& key : file->keys()) metadata[key] = value_json(*file->find(key));
+  for (const std::string& key : file->keys()) metadata[key] = value_json(key, *file->find(key));
   document["metadata"] = std::move(metadata);
   document["types"] = tensors_by_type(*file);
   if (flags.tensors) document["tensors"] = std::move(tensors);

@@ -70,7 +70,8 @@ Result<LossTable> measure_losses(const gguf::Reader& file, const LossOptions& op
     table.losses[t] = std::move(errors);
     // A tied embedding is the output matrix too.
     const bool output = tensor.role == Role::kEmbedding && file.find_tensor(kOutputName) == nullptr;
-    table.sensitivity[t] = role_sensitivity(output ? Role::kOutput : tensor.role);
+    table.sensitivity[t] =
+        expected_sensitivity(tensor.source->name, output ? Role::kOutput : tensor.role);
   }
   if (!options.calibration.empty()) {
     SensitivityOptions measure;

@@ -20,12 +20,23 @@
 namespace chimere::quantize {
 namespace {
 
-// Means of what measure_sensitivity() found on chimere-nano without rounding (docs/quantize.md);
-// the roles that it lacks (an embedding apart from the output, dense networks) are guesses.
+// Relative to each other what measure_sensitivity() finds on models without rounding of four
+// families (docs/quantize.md); an embedding apart from the output is a guess.
 constexpr std::pair<Role, double> kRoleSensitivity[] = {
-    {Role::kEmbedding, 1.0},    {Role::kOutput, 3.5},  {Role::kAttention, 0.5},
-    {Role::kRecurrent, 1.7},    {Role::kDense, 0.5},   {Role::kRecurrentGate, 0.1},
-    {Role::kSharedExpert, 0.3}, {Role::kExperts, 0.2}, {Role::kDraft, 0.3},
+    {Role::kEmbedding, 1.0},     {Role::kOutput, 3.5},  {Role::kAttention, 0.45},
+    {Role::kRecurrent, 0.75},    {Role::kDense, 0.5},   {Role::kRecurrentGate, 0.03},
+    {Role::kSharedExpert, 0.12}, {Role::kExperts, 0.2}, {Role::kDraft, 0.3},
+};
+
+// Within a role: what the first block gets wrong reaches all others, and matrices whose outputs are
+// added to the stream of the blocks matter more than those whose outputs are weighed or gated.
+constexpr double kFirstBlock = 2.2;
+constexpr std::pair<std::string_view, double> kPartSensitivity[] = {
+    {".attn_q.", 0.7},       {".attn_k.", 0.6},         {".attn_v.", 1.2},
+    {".attn_output.", 1.5},  {".attn_gate.", 0.7},      {".ssm_out.", 1.1},
+    {".ffn_up.", 0.7},       {".ffn_gate.", 1.0},       {".ffn_down.", 1.3},
+    {".ffn_up_exps.", 0.8},  {".ffn_gate_exps.", 0.9},  {".ffn_down_exps.", 1.3},
+    {".ffn_up_shexp.", 0.8}, {".ffn_gate_shexp.", 0.8}, {".ffn_down_shexp.", 1.4},
 };
 
 // The model with all weight matrices in f32, as the bytes of a GGUF file.
@@ -176,18 +187,22 @@ void share_unmeasured(const Plan& plan, std::vector<double>& sensitivity) {
     const Role role = plan.tensors[t].role;
     if (plan.tensors[t].fixed || sensitivity[t] > 0) continue;
     const auto found = sums.find(role);
-    sensitivity[t] =
-        found != sums.end() ? found->second.first / found->second.second : role_sensitivity(role);
+    sensitivity[t] = found != sums.end() ? found->second.first / found->second.second
+                                         : expected_sensitivity(plan.tensors[t].source->name, role);
   }
 }
 
 }  // namespace
 
-double role_sensitivity(Role role) {
+double expected_sensitivity(std::string_view tensor, Role role) {
+  double out = 1;
   for (const auto& [known, value] : kRoleSensitivity) {
-    if (known == role) return value;
+    if (known == role) out = value;
   }
-  return 1;
+  for (const auto& [part, factor] : kPartSensitivity) {
+    if (tensor.find(part) != std::string_view::npos) out *= factor;
+  }
+  return block_of(tensor) == 0 ? kFirstBlock * out : out;
 }
 
 Result<std::vector<double>> measure_sensitivity(const gguf::Reader& file, const Plan& plan,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,10 +18,10 @@
 
 namespace chimere::quantize {
 
-/// Sensitivity of a role without data: KL divergence in nats for a relative output error of 1,
-/// extrapolated from small errors. docs/quantize.md
-/// says where the figures come from.
-double role_sensitivity(Role role);
+/// Sensitivity of a tensor without data, by its name and role: about the KL divergence in nats for
+/// a relative output error of 1, extrapolated from small errors; only the ratios between tensors of
+/// a model count. docs/quantize.md says where the figures come from.
+double expected_sensitivity(std::string_view tensor, Role role);
 
 struct SensitivityOptions {
   int64_t window = 256;
