@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Trains small language models of three families, with no rounding of their weights, on one GPU.
+"""Trains small language models of three families on one GPU, whose weights were not rounded to fewer than 16 bits.
 
   families.py DOCUMENTS OUT [--families qwen3,qwen3.5-moe,granite-hybrid] [--minutes 2.5] [--steps N] [--seed 1]
 
-DOCUMENTS: texts that each end with a zero byte (corpus/build.py writes such files); the last 2 % are held out. OUT/FAMILY gets
-config.json, model.safetensors (matrices in f16) and tokenizer.json, which `chimere convert` turns into a GGUF file;
-OUT/heldout.txt and OUT/calibration.txt are parts of the held-out texts. The quantiser is measured on these models (docs/quantize.md):
-nothing has rounded their weights, and the blocks hold most of them. Needs PyTorch with CUDA, transformers 5 and tokenizers.
+DOCUMENTS: texts that each end with a zero byte (corpus/build.py writes such files); 2 % of them, drawn by the seed, are held out.
+OUT/FAMILY gets config.json, model.safetensors (matrices in f16) and tokenizer.json, which `chimere convert` turns into a GGUF
+file, OUT/FAMILY.json parameters and perplexity; OUT/heldout.txt and OUT/calibration.txt are parts of the held-out texts. The
+quantiser is measured on these models (docs/quantize.md): their blocks hold most of the weights. Needs PyTorch with CUDA,
+transformers 5 and tokenizers.
 """
 import argparse
 import json
@@ -119,7 +120,9 @@ def heldout_perplexity(model, tokens):
     with torch.no_grad():
         losses = [loss_of(model, batch)[0].item()
                   for batch in tokens[:rows * (WINDOW + 1)].long().view(rows, -1).split(ROWS) if len(batch) == ROWS]
-    return math.exp(sum(losses) / max(1, len(losses)))
+    if not losses:
+        raise ValueError(f"the held-out texts have fewer than {ROWS} windows of {WINDOW} tokens")
+    return math.exp(sum(losses) / len(losses))
 
 
 def save(model, vocabulary, folder):

@@ -384,8 +384,8 @@ void declare_quantize(Command& app, CommandLine& line) {
       .check(check_floor);
   command
       .option("--tensor-type", flags->tensor_types,
-              "PATTERN=TYPE: tensors of these names have this format, whatever else is asked for; "
-              "* and ? stand for any characters")
+              "PATTERN=TYPE: tensors of these names have this format; comes before --floor, behind "
+              "--keep; of several patterns the first that matches counts")
       .one_value()
       .repeatable()
       .check(check_tensor_type);

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -107,6 +106,7 @@ Status MappedFile::read(size_t offset, std::span<uint8_t> out) const {
 }
 
 void MappedFile::forget(size_t offset, size_t bytes) const {
+  if (bytes == 0) return;  // would mean all that follows
   posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 

@@ -52,6 +52,25 @@ class SplitSet : public testing::Test {
   fs::path folder_ = fs::path(testing::TempDir()) / std::to_string(std::random_device{}());
 };
 
+TEST_F(SplitSet, BytesOfEveryPartAreReadWithoutTheMapping) {
+  const auto paths = write(example(), "model", 128);
+  const auto reader = Reader::open(paths[0]);
+  ASSERT_TRUE(reader.ok()) << reader.error().message;
+  for (int round = 0; round < 2; ++round) {  // the second time after they were forgotten
+    for (const TensorInfo& tensor : (*reader)->tensors()) {
+      const auto* data = static_cast<const uint8_t*>(tensor.data);
+      std::vector<uint8_t> bytes(tensor.bytes - 4);
+      ASSERT_TRUE((*reader)->read(data + 4, bytes).ok());
+      EXPECT_EQ(std::memcmp(bytes.data(), data + 4, bytes.size()), 0) << tensor.name;
+      (*reader)->forget(data, tensor.bytes);
+    }
+  }
+  fs::resize_file(paths[2], 10);
+  std::vector<uint8_t> bytes(64);
+  const auto* last = (*reader)->find_tensor("t5");
+  EXPECT_FALSE((*reader)->read(static_cast<const uint8_t*>(last->data), bytes).ok());
+}
+
 TEST_F(SplitSet, EveryPartOpensTheWholeModel) {
   for (const bool metadata_apart : {false, true}) {
     const auto paths = write(example(), "model", 128, metadata_apart);

@@ -54,10 +54,6 @@ void decide(PlannedTensor& out, DType type, const Rules& rules, RuleUse& used) {
     used.keep[i] = true;
     kept = true;
   }
-  if (kept) {
-    out.reason = "kept on request";
-    return;
-  }
   DType wanted = type;
   std::string reason = "uniform";
   bool chosen = false;
@@ -68,6 +64,10 @@ void decide(PlannedTensor& out, DType type, const Rules& rules, RuleUse& used) {
     chosen = true;
     wanted = rules.types[i].second;
     reason = "type on request";
+  }
+  if (kept) {
+    out.reason = "kept on request";
+    return;
   }
   for (size_t i = 0; i < rules.floors.size(); ++i) {
     if (rules.floors[i].first == out.role) used.floors[i] = true;
@@ -93,7 +93,7 @@ Status check_used(const Rules& rules, const RuleUse& used) {
   }
   for (size_t i = 0; i < rules.types.size(); ++i) {
     if (used.types[i]) continue;
-    return no_match("--tensor-type '" + rules.types[i].first + "'", "quantised tensor");
+    return no_match("--tensor-type '" + rules.types[i].first + "'", "weight matrix");
   }
   for (size_t i = 0; i < rules.floors.size(); ++i) {
     if (!used.floors[i]) {

@@ -121,9 +121,11 @@ Result<Plan> plan_within(const LossTable& table, uint64_t tensor_bytes) {
     }
   }
   if (fixed > tensor_bytes) {
-    return invalid_argument("The tensors that stay as they are take " + std::to_string(fixed) +
-                            " bytes, more than the " + std::to_string(tensor_bytes) +
-                            " of the budget; allow more bytes, or keep fewer tensors.");
+    return invalid_argument(
+        "The tensors whose formats are not to be chosen (no weight matrices, "
+        "--keep, --tensor-type) take " +
+        std::to_string(fixed) + " bytes, more than the " + std::to_string(tensor_bytes) +
+        " of the budget; allow more bytes, or keep fewer tensors.");
   }
   CHIMERE_TRY(const Allocation allocation, allocate(items, tensor_bytes - fixed));
   for (size_t i = 0; i < tensors.size(); ++i) {

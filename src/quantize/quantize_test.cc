@@ -207,6 +207,9 @@ TEST_F(Quantize, TypesOnRequestComeBeforeFloors) {
   EXPECT_EQ(type("token_embd.weight"), DType::kQ2_K);
   EXPECT_EQ(type("blk.1.attn_q.weight"), DType::kQ8_0);
   EXPECT_FALSE(write(DType::kQ3_K, "no.gguf", 2, {}, {{}, {}, {{"x*", DType::kQ4_K}}}).ok());
+  rules.keep = {"token_*"};
+  ASSERT_TRUE(write(DType::kQ3_K, "kept.gguf", 2, {}, rules).ok());
+  EXPECT_EQ(open("kept.gguf")->find_tensor("token_embd.weight")->type, DType::kF32);
 }
 
 TEST_F(Quantize, BytesDoNotDependOnThreads) {

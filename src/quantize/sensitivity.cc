@@ -28,15 +28,15 @@ constexpr std::pair<Role, double> kRoleSensitivity[] = {
     {Role::kSharedExpert, 0.12}, {Role::kExperts, 0.2}, {Role::kDraft, 0.3},
 };
 
-// Within a role: what the first block gets wrong reaches all others, and matrices whose outputs are
-// added to the stream of the blocks matter more than those whose outputs are weighed or gated.
+// Within a role. What the first block gets wrong reaches all others; values and outputs matter more
+// than what is only compared (queries, keys) or multiplied by a gate.
 constexpr double kFirstBlock = 2.2;
 constexpr std::pair<std::string_view, double> kPartSensitivity[] = {
-    {".attn_q.", 0.7},       {".attn_k.", 0.6},         {".attn_v.", 1.2},
-    {".attn_output.", 1.5},  {".attn_gate.", 0.7},      {".ssm_out.", 1.1},
-    {".ffn_up.", 0.7},       {".ffn_gate.", 1.0},       {".ffn_down.", 1.3},
-    {".ffn_up_exps.", 0.8},  {".ffn_gate_exps.", 0.9},  {".ffn_down_exps.", 1.3},
-    {".ffn_up_shexp.", 0.8}, {".ffn_gate_shexp.", 0.8}, {".ffn_down_shexp.", 1.4},
+    {".attn_q.", 0.7},         {".attn_k.", 0.6},         {".attn_v.", 1.2},
+    {".attn_output.", 1.5},    {".attn_gate.", 0.7},      {".ssm_out.", 1.1},
+    {".ffn_up.", 0.7},         {".ffn_down.", 1.3},       {".ffn_up_exps.", 0.8},
+    {".ffn_gate_exps.", 0.9},  {".ffn_down_exps.", 1.3},  {".ffn_up_shexp.", 0.8},
+    {".ffn_gate_shexp.", 0.8}, {".ffn_down_shexp.", 1.4},
 };
 
 // The model with all weight matrices in f32, as the bytes of a GGUF file.
@@ -174,11 +174,19 @@ Status round_in_place(const PlannedTensor& tensor, DType probe, std::span<const 
 }
 
 // A divergence of exactly 0 means that the text never reached the tensor (the MTP head, experts
-// that no token chose): it gets the mean of its role.
+// that no token chose): it gets the mean of its role, or, where nothing of its role was reached,
+// what is expected of it on the scale of what was measured.
 void share_unmeasured(const Plan& plan, std::vector<double>& sensitivity) {
   std::map<Role, std::pair<double, int>> sums;
+  double measured = 0;
+  double expected = 0;
+  const auto expectation = [&plan](size_t t) {
+    return expected_sensitivity(plan.tensors[t].source->name, plan.tensors[t].role);
+  };
   for (size_t t = 0; t < sensitivity.size(); ++t) {
     if (sensitivity[t] <= 0) continue;
+    measured += sensitivity[t];
+    expected += expectation(t);
     auto& [sum, count] = sums[plan.tensors[t].role];
     sum += sensitivity[t];
     ++count;
@@ -187,8 +195,9 @@ void share_unmeasured(const Plan& plan, std::vector<double>& sensitivity) {
     const Role role = plan.tensors[t].role;
     if (plan.tensors[t].fixed || sensitivity[t] > 0) continue;
     const auto found = sums.find(role);
-    sensitivity[t] = found != sums.end() ? found->second.first / found->second.second
-                                         : expected_sensitivity(plan.tensors[t].source->name, role);
+    sensitivity[t] = found != sums.end()
+                         ? found->second.first / found->second.second
+                         : expectation(t) * (expected > 0 ? measured / expected : 1);
   }
 }
 

@@ -215,8 +215,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   if (request.on_gpu) {
     CHIMERE_TRY(gpu, choose_gpu(settings, runtime));
   }
-  CHIMERE_TRY(const bool unpack,
+  CHIMERE_TRY(bool unpack,
               unpacks_experts(settings, *out.file, out.cpu_isa, gpu != nullptr, runtime));
+  if (request.wrap_ops) unpack = false;  // who observes weights gets them as the file has them
   const auto unpacked = std::make_shared<int64_t>(0);  // the ops keep the function
   std::optional<kernels::Unpacking> unpacking;
   if (unpack) {
@@ -225,8 +226,10 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     // memory cannot hold both, what the system keeps of the file takes the place of huge pages.
     const int64_t both =
         static_cast<int64_t>(out.file->file_bytes()) + unpacked_experts(*out.file).in_memory;
-    unpacking->read = [reader = out.file.get(), keep = both <= free_memory(runtime) / 8 * 7](
-                          const uint8_t* from, std::span<uint8_t> to) -> Status {
+    const int64_t available = free_memory(runtime);
+    const bool keep = available == 0 || both <= available / 8 * 7;  // 0: unknown
+    unpacking->read = [reader = out.file.get(), keep](const uint8_t* from,
+                                                      std::span<uint8_t> to) -> Status {
       CHIMERE_CHECK_OK(reader->read(from, to));
       if (!keep) reader->forget(from, to.size());
       return {};

@@ -321,7 +321,8 @@ class Eval(Case):
         self.assertEqual(result["tokens"], n)
         self.assertAlmostEqual(result["kld"], sum(kls) / n, delta=1e-3 * result["kld"])
         self.assertAlmostEqual(result["max"], max(kls), delta=1e-3 * result["max"])
-        self.assertAlmostEqual(result["median"], sorted(kls)[math.ceil(n / 2) - 1], delta=1e-3 * result["max"])
+        for name, part in (("median", 0.5), ("p99", 0.99), ("p999", 0.999)):
+            self.assertAlmostEqual(result[name], sorted(kls)[math.ceil(part * n) - 1], delta=1e-3 * result["max"])
         self.assertAlmostEqual(result["top1"], same / n)
         self.assertAlmostEqual(result["perplexity"], math.exp(nats / n), delta=1e-3 * result["perplexity"])
         self.assertGreater(result["kld"], 0)

@@ -100,13 +100,28 @@ class Quantize(unittest.TestCase):
         self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--keep", "blk.99.*", says="matches no tensor")
 
     def test_types_of_single_tensors(self):
-        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "nose.*=q8_0", says="matches no quantised tensor")
+        self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "nose.*=q8_0", says="matches no weight matrix")
         self.refused("quantize", NANO, "-o", self.out, "--type", "q4_K", "--tensor-type", "q8_0", says="PATTERN=TYPE", code=2)
         report = self.done("quantize", NANO, "-o", self.out, "--bpw", "4", "--data-free", "--tensor-type", "token_embd.weight=q3_K",
                            "--tensor-type", "blk.*.attn_q.weight=q8_0")
         kinds = {t["name"]: t["type"] for t in report["tensors"]}
         self.assertEqual(kinds["token_embd.weight"], "q3_K")
         self.assertEqual({kind for name, kind in kinds.items() if name.endswith("attn_q.weight")}, {"q8_0"})
+        log = self.done("inspect", self.out)["metadata"]["chimere.quantize.log"]
+        self.assertEqual([line for line in log if line.startswith("token_embd.weight ")],
+                         ["token_embd.weight embedding q4_0 q3_K type on request"])
+
+    def test_unpacked_experts_answer_the_same(self):
+        self.done("quantize", NANO, "-o", self.out, "--type", "iq3_s")
+        flags = ("run", "-m", self.out, "--raw", "-p", "the path", "-n", 6, "--temp", 0, "--backend", "cpu", "--json")
+        for isa in ("avx-vnni", "avx2"):
+            packed = chimere(*flags, "--cpu-isa", isa, "--unpack-experts", "off")
+            if "this processor, or this build, has only" in packed.stderr:
+                continue
+            unpacked = chimere(*flags, "--cpu-isa", isa, "--unpack-experts", "on")
+            self.assertIn("Unpacked experts into", unpacked.stderr)
+            self.assertNotIn("Unpacked experts", packed.stderr)
+            self.assertEqual(json.loads(unpacked.stdout)["ids"], json.loads(packed.stdout)["ids"])
 
     def test_mistakes_in_flags(self):
         self.refused("quantize", NANO, "-o", self.out, "--type", "q9", says="not a format", code=2)

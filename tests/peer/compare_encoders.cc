@@ -1,9 +1,9 @@
-// compare_encoders LIBGGML_BASE MODEL [IMATRIX]: our encoders beside llama.cpp's on the tensors of
-// a model. Twenty weight matrices (at most 128 rows of each) are encoded by both in every format,
-// without importance and, if there is an importance matrix, with it. The table has the weighted
-// squared error relative to the weighted squares, as the mean over tensors, the number of tensors
-// on which ours is larger, and millions of weights a second on one thread. Exits with 1 if the mean
-// of one of our errors is larger.
+// compare_encoders LIBGGML_BASE MODEL [IMATRIX [FORMAT ...]]: our encoders beside llama.cpp's on
+// the tensors of a model. Twenty weight matrices (at most 128 rows of each) are encoded by both in
+// every format, without importance and, if there is an importance matrix, with it. The table has
+// the weighted squared error relative to the weighted squares, as the mean over tensors, the number
+// of tensors on which ours is larger, and millions of weights a second on one thread. Exits with 1
+// if the mean of one of our errors is larger.
 #include <dlfcn.h>
 
 #include <algorithm>

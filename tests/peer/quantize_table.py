@@ -3,13 +3,13 @@
 
   quantize_table.py --chimere PROGRAM --model FILE.gguf --calibrate TEXT --heldout TEXT --folder FOLDER [--unround]
                     [--presets Q2_K_S,IQ3_S,...] [--ways importance,calibrate,data-free] [--bytes N] [--threads N] [--context N]
-                    [--free-ends] [--at-most 0.9]
+                    [--free-embeddings] [--at-most 0.9]
 
 For each preset llama.cpp (its library from npm, through ctypes) quantises MODEL; then `chimere quantize --size` makes files of
 at most the same bytes, by the importance matrix alone, by measured single changes, and data-free, with embeddings and output in
-llama.cpp's formats (unless --free-ends). Prints one row for each file: bytes, bits of all tensors, mean and 99.9 % KL divergence
+llama.cpp's formats (unless --free-embeddings). Prints one row for each file: bytes, bits of the file by its weights, mean and 99.9 % KL divergence
 from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is the same. Fails if ours
-diverges more than --at-most of llama.cpp's in the mean, or agrees with MODEL's most likely token less often.
+diverges more than --at-most of llama.cpp's in the mean or, with --at-most, has MODEL's most likely token less often.
 """
 import argparse
 import ctypes
@@ -32,7 +32,7 @@ PRESETS = {"Q4_0": 2, "Q2_K": 10, "Q3_K_S": 11, "Q3_K_M": 12, "Q3_K_L": 13, "Q4_
 TYPES = {0: "f32", 1: "f16", 2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 10: "q2_K", 11: "q3_K", 12: "q4_K", 13: "q5_K",
          14: "q6_K", 16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 20: "iq4_nl", 21: "iq3_s", 22: "iq2_s", 23: "iq4_xs",
          29: "iq1_m", 30: "bf16"}
-ENDS = ("token_embd.weight", "output.weight")
+EMBEDDINGS = ("token_embd.weight", "output.weight")
 
 
 class Importance(ctypes.Structure):
@@ -144,7 +144,7 @@ def main():
     parser.add_argument("--unround", action="store_true", help="the weights are in q4_0; measure on what unround.py makes of them")
     parser.add_argument("--bytes", type=int, help="of the texts, from their begin")
     parser.add_argument("--at-most", type=float, default=math.inf)
-    parser.add_argument("--free-ends", action="store_true", help="let ours choose the formats of embeddings and output")
+    parser.add_argument("--free-embeddings", action="store_true", help="let ours choose the formats of embeddings and output")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -188,14 +188,14 @@ def main():
         figures = row(f"llama.cpp {preset}", theirs)
         ways = {"importance": ["--imatrix", matrix], "calibrate": ["--imatrix", matrix, "--calibrate", arguments.calibrate],
                 "data-free": ["--data-free"]}
-        kinds = {name: TYPES[kind] for name, (_, _, kind) in read_tensors(theirs)[0].items() if name in ENDS}
-        ends = [] if arguments.free_ends else [word for name, kind in kinds.items() for word in ("--tensor-type", f"{name}={kind}")]
+        kinds = {name: TYPES[kind] for name, (_, _, kind) in read_tensors(theirs)[0].items() if name in EMBEDDINGS}
+        pinned = [] if arguments.free_embeddings else [word for name, kind in kinds.items() for word in ("--tensor-type", f"{name}={kind}")]
         for name in arguments.ways.split(","):
             ours = folder / f"chimere-{preset}-{name}.gguf"
-            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *ways[name], *ends, "-t", arguments.threads, "--json",
+            chimere("quantize", arguments.model, "-o", ours, "--size", f"{size}B", *ways[name], *pinned, "-t", arguments.threads, "--json",
                     "-q")
             mean, _, top = row(f"  ours, {name}", ours, figures)
-            worse = worse or mean > arguments.at_most * figures[0] or (top < figures[2] and arguments.at_most < math.inf)
+            worse = worse or not mean <= arguments.at_most * figures[0] or (top < figures[2] and arguments.at_most < math.inf)
     return 1 if worse else 0
 
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "base/fresh_seed.h"

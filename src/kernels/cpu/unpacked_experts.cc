@@ -63,12 +63,13 @@ Result<std::unique_ptr<UnpackedExperts>> UnpackedExperts::create(
   }
   std::vector<std::vector<uint8_t>> packed(static_cast<size_t>(pool.size()));
   std::vector<Status> outcomes(matrices.size());
-  pool.parallel_for(static_cast<int64_t>(matrices.size()), 1,
-                    [&](int64_t begin, int64_t end, int worker) {
-                      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-                        outcomes[i] = unpack(*matrices[i], unpacking, packed[worker], targets[i]);
-                      }
-                    });
+  pool.parallel_for(
+      static_cast<int64_t>(matrices.size()), 1, [&](int64_t begin, int64_t end, int worker) {
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+          outcomes[i] =
+              unpack(*matrices[i], unpacking, packed[static_cast<size_t>(worker)], targets[i]);
+        }
+      });
   for (const Status& outcome : outcomes) CHIMERE_CHECK_OK(outcome);
   unpacking.done(total);
   return out;
