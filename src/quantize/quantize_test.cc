@@ -15,6 +15,7 @@
 #include "gguf/writer.h"
 #include "quant/quant.h"
 #include "quantize/resumable_file.h"
+#include "quantize/sensitivity.h"
 
 namespace chimere::quantize {
 namespace {
@@ -414,6 +415,17 @@ TEST_F(Quantize, ImportanceFilesRoundTripAndRefuseNonsense) {
   importance.tensors["a.weight"].sums[1] = -1;
   ASSERT_TRUE(save_importance(importance, path("i.gguf")).ok());
   EXPECT_FALSE(load_importance(path("i.gguf")).ok());
+}
+
+TEST(ExpectedSensitivity, FallsFromTheFirstBlockAndFromValuesToKeys) {
+  const auto of = [](const char* name, Role role) { return expected_sensitivity(name, role); };
+  EXPECT_GT(of("blk.0.ffn_down.weight", Role::kDense), of("blk.1.ffn_down.weight", Role::kDense));
+  EXPECT_EQ(of("blk.10.ffn_up.weight", Role::kDense), of("blk.1.ffn_up.weight", Role::kDense));
+  EXPECT_GT(of("blk.3.attn_v.weight", Role::kAttention),
+            of("blk.3.attn_k.weight", Role::kAttention));
+  EXPECT_GT(of("blk.3.ffn_down_exps.weight", Role::kExperts),
+            of("blk.3.ffn_down_shexp.weight", Role::kSharedExpert));
+  EXPECT_GT(of("output.weight", Role::kOutput), of("blk.0.attn_qkv.weight", Role::kRecurrent));
 }
 
 TEST(TensorRules, Patterns) {
