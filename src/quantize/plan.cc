@@ -27,14 +27,15 @@ double Plan::mean_bits() const {
   return weights > 0 ? bits / weights : 0;
 }
 
+namespace {
+
+/// The format with at least the bits of the role's floor, if there is one.
 DType with_floor(DType type, Role role, const Rules& rules) {
   for (const auto& [floor_role, floor] : rules.floors) {
     if (floor_role == role && bits_per_weight(type) < bits_per_weight(floor)) type = floor;
   }
   return type;
 }
-
-namespace {
 
 /// Which rules some tensor used.
 struct RuleUse {

@@ -53,9 +53,6 @@ struct Rules {
 /// no tensor has the role of).
 Result<Plan> plan_uniform(const gguf::Reader& file, DType type, const Rules& rules);
 
-/// The format with at least the bits of the role's floor, if there is one.
-DType with_floor(DType type, Role role, const Rules& rules);
-
 }  // namespace chimere::quantize
 
 #endif  // CHIMERE_QUANTIZE_PLAN_H_

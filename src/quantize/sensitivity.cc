@@ -20,8 +20,8 @@
 namespace chimere::quantize {
 namespace {
 
-// Relative to each other what measure_sensitivity() finds on models without rounding of four
-// families (docs/quantize.md); an embedding apart from the output is a guess.
+// Relative to each other about what measure_sensitivity() finds on the models of docs/quantize.md;
+// an embedding apart from the output is a guess.
 constexpr std::pair<Role, double> kRoleSensitivity[] = {
     {Role::kEmbedding, 1.0},     {Role::kOutput, 3.5},  {Role::kAttention, 0.45},
     {Role::kRecurrent, 0.75},    {Role::kDense, 0.5},   {Role::kRecurrentGate, 0.03},

@@ -7,9 +7,10 @@
 
 For each preset llama.cpp (its library from npm, through ctypes) quantises MODEL; then `chimere quantize --size` makes files of
 at most the same bytes, by the importance matrix alone, by measured single changes, and data-free, with embeddings and output in
-llama.cpp's formats (unless --free-embeddings). Prints one row for each file: bytes, bits of the file by its weights, mean and 99.9 % KL divergence
-from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is the same. Fails if ours
-diverges more than --at-most of llama.cpp's in the mean or, with --at-most, has MODEL's most likely token less often.
+llama.cpp's formats (unless --free-embeddings). Prints one row for each file: bytes, bits of the file by its weights, mean and
+99.9 % KL divergence from MODEL on the held-out text, both also divided by llama.cpp's, and how often the most likely token is
+the same. Fails if ours diverges more than --at-most of llama.cpp's in the mean or, with --at-most, has MODEL's most likely
+token less often.
 """
 import argparse
 import ctypes
