@@ -38,7 +38,7 @@ constexpr std::string_view kTemplate =
 constexpr std::string_view kHub =
     "`chimere pull OWNER/NAME:QUANT` downloads a model; -m OWNER/NAME:QUANT selects it";
 constexpr std::string_view kDrafts =
-    "drafts come from the model's MTP head or from n-grams; --speculate chooses";
+    "how many drafts are checked follows from their cost and from what was right before";
 constexpr std::string_view kRope = "RoPE parameters are taken from the model file";
 constexpr std::string_view kAdapters = "--lora FILE=SCALE of run, chat and serve takes adapters";
 constexpr std::string_view kNotShown =
@@ -175,8 +175,8 @@ constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
     refused("--sampler-seq", "use --samplers"),
     refused("--dry-sequence-breaker", "use --dry-sequence-breakers, which takes a JSON list"),
     // Drafts
-    ignored("-md", kDrafts, FlagValue::kOne),
-    ignored("--model-draft", kDrafts, FlagValue::kOne),
+    synonym("-md", "--draft-model"),
+    synonym("--model-draft", "--draft-model"),
     ignored("--draft", kDrafts, FlagValue::kOne),
     ignored("--draft-max", kDrafts, FlagValue::kOne),
     ignored("--draft-min", kDrafts, FlagValue::kOne),

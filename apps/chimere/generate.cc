@@ -28,7 +28,10 @@ std::string context_full(const runtime::LoadedModel& loaded, AnswerOf kind) {
 Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded) {
   return engine::Engine::create(
       *loaded.model, *loaded.tokenizer,
-      {.max_step_rows = loaded.step_rows, .max_running = 1, .context = loaded.context});
+      {.max_step_rows = loaded.step_rows,
+       .max_running = 1,
+       .context = loaded.context,
+       .draft_model = loaded.draft_model()});
 }
 
 Result<Generation> generate(engine::Engine& engine, engine::Request request,

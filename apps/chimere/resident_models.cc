@@ -56,7 +56,8 @@ class TextModel final : public serving::ResidentModel {
     options.engine = {.max_step_rows = loaded_.step_rows,
                       .max_running = static_cast<int32_t>(settings.get(settings::kMaxRunning)),
                       .context = loaded_.context,
-                      .pool = loaded_.pool.get()};
+                      .pool = loaded_.pool.get(),
+                      .draft_model = loaded_.draft_model()};
     const auto tell = [log = context.log](const std::string& what) {
       log(serving::LogLine("prefix_cache").add("what", what));
     };

@@ -36,8 +36,21 @@ void ForwardPass::run() {
   }
 }
 
+void ForwardPass::append_context() {
+  const BlockDraftWeights& drafter = weights_.block_draft;
+  ops_.embed(*drafter.context_rows, step_.tokens(), step_.vectors(), buffers_.context);
+  const kernels::LinearJob fuse[] = {{drafter.fuse, rows().x}};
+  ops_.linear(buffers_.context, fuse);
+  norm({drafter.norm, nullptr});
+  for (const Layer& layer : weights_.layers) {
+    for (const auto& mixer : layer.mixers) mixer->append(sub_layer_rows(1));
+  }
+}
+
 void ForwardPass::embed() {
-  ops_.embed(*weights_.table, step_.tokens(), step_.vectors(), rows().x);
+  const kernels::PlacedTable& table =
+      weights_.table != nullptr ? *weights_.table : *weights_.block_draft.block_rows;
+  ops_.embed(table, step_.tokens(), step_.vectors(), rows().x);
   if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
   if (weights_.embedding_norm) {
     post_norm(weights_.embedding_norm);
@@ -58,7 +71,7 @@ void ForwardPass::norm(const Norm& norm) { h_ = normed(norm, rows().x, rows().h)
 
 void ForwardPass::post_norm(const Norm& norm) { h_ = normed(norm, rows().x, rows().x); }
 
-void ForwardPass::add(const SubLayer& sub_layer, float scale) {
+SubLayerRows ForwardPass::sub_layer_rows(float scale) {
   SubLayerRows in = {.ops = ops_,
                      .batch = batch_,
                      .x = rows().x,
@@ -71,7 +84,11 @@ void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   if (expert_use_ != nullptr) {
     in.classes = only_wanted_ ? step_.wanted_classes() : step_.row_classes();
   }
-  sub_layer.forward(in);
+  return in;
+}
+
+void ForwardPass::add(const SubLayer& sub_layer, float scale) {
+  sub_layer.forward(sub_layer_rows(scale));
   if (interleave_) interleave_();
 }
 

@@ -32,6 +32,9 @@ class ForwardPass {
         interleave_(interleave) {}
 
   void run();
+  /// In place of run() for the context rows of a block drafter: h = rms_norm(fuse · vectors), of
+  /// which every layer appends keys and values.
+  void append_context();
 
   /// The results that run() writes: all logits of some rows, the largest ones of the others.
   kernels::StepOutputs outputs() const;
@@ -43,6 +46,7 @@ class ForwardPass {
   void norm(const Norm& norm);  ///< h = norm(x), which becomes the operand h_
   /// x = norm(x), which becomes the operand h_ of what reads the residual stream.
   void post_norm(const Norm& norm);
+  SubLayerRows sub_layer_rows(float scale);          ///< with the operand h_
   void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
   /// Where the layer's output is wanted, or nullptr.
   const MatrixView* tap_of(size_t layer) const;

@@ -23,8 +23,8 @@ std::vector<float> decoded(const WeightView& table) {
 InputEmbedding InputEmbedding::bind(const ModelSpec& model, const WeightView& tokens,
                                     WeightBinder& weights) {
   InputEmbedding input;
-  if (!model.encoder) return input;
   input.tokens_ = tokens;
+  if (!model.encoder) return input;
   const std::string types = "token_types.weight";
   const std::string positions = "position_embd.weight";
   if (weights.has(types)) {

@@ -22,7 +22,7 @@ class InputEmbedding {
  public:
   InputEmbedding() = default;
 
-  /// Empty unless `model` is an encoder that adds rows. Problems: see WeightBinder.
+  /// Without tables unless `model` is an encoder that adds rows. Problems: see WeightBinder.
   static InputEmbedding bind(const ModelSpec& model, const WeightView& tokens,
                              WeightBinder& weights);
 

@@ -30,10 +30,13 @@ inline constexpr int kHeadDimUnit = 16;
 /// implemented). The file must outlive it.
 class Keys {
  public:
-  Keys(const gguf::Reader& file, std::string architecture, const RopeOptions& rope = {})
-      : file_(file), architecture_(std::move(architecture)), rope_(rope) {}
+  /// `target`: the file of the model that a drafter's file is for; must outlive it.
+  Keys(const gguf::Reader& file, std::string architecture, const RopeOptions& rope = {},
+       const gguf::Reader* target = nullptr)
+      : file_(file), target_(target), architecture_(std::move(architecture)), rope_(rope) {}
 
   const gguf::Reader& file() const { return file_; }
+  const gguf::Reader* target() const { return target_; }  ///< nullptr: none
   const std::string& architecture() const { return architecture_; }
   /// What replaces the file's keys about rotary positions.
   const RopeOptions& rope() const { return rope_; }
@@ -71,6 +74,7 @@ class Keys {
   Result<int> checked_head_dim(std::string_view key, int value) const;
 
   const gguf::Reader& file_;
+  const gguf::Reader* target_;
   std::string architecture_;
   RopeOptions rope_;
   /// By name, arrays that integer_of_block() has read.

@@ -10,12 +10,19 @@ namespace {
 
 /// Passes that Ops::run_step distinguishes (StepInputs::pass). kPlain and kUpdatesDraftKv without
 /// taps; for the n-th list of taps, from 1 on, the same plus n * kPasses.
-enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft, kPasses };
+enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft, kContext, kPasses };
+
+bool all_vectors(const StepPlan& plan) {
+  return std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
+    return std::ranges::all_of(rows.tokens,
+                               [](int32_t t) { return t == SequenceRows::kEmbeddingRow; });
+  });
+}
 
 }  // namespace
 
 int64_t LayeredModel::gpu_scratch_bytes(int64_t rows) const {
-  GpuScratch most = {.widest = spec_.n_embd};
+  GpuScratch most = {.widest = std::max(spec_.n_embd, spec_.context_width())};
   const auto add = [&most](const GpuScratch& scratch) {
     most.widest = std::max(most.widest, scratch.widest);
     most.bytes = std::max(most.bytes, scratch.bytes);
@@ -96,14 +103,14 @@ Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) cons
 }
 
 /// The same plan with the input vectors of its rows in place of tokens, for models that add more
-/// than one table's rows.
+/// than one table's rows, and for block drafters, whose table is another model's.
 Result<StepPlan> LayeredModel::with_vectors(const StepPlan& plan) const {
   StepPlan out = plan;
   for (SequenceRows& rows : out.sequences) {
     if (rows.second_segment != 0) {
       CHIMERE_CHECK_OK(weights_.input.check_segment(rows.second_segment, rows.tokens.size()));
     }
-    if (weights_.input.empty()) continue;
+    if (weights_.input.empty() && !spec_.block_draft) continue;
     CHIMERE_TRY(rows.embeddings,
                 weights_.input.rows(rows.tokens, rows.state->position(), rows.second_segment));
     rows.tokens.assign(rows.tokens.size(), SequenceRows::kEmbeddingRow);
@@ -115,7 +122,8 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   partial_rows_ = {};
   taps_.clear();
   std::optional<StepPlan> replaced;
-  if (spec_.encoder) {
+  const bool context = spec_.block_draft && all_vectors(given);
+  if (spec_.encoder || (spec_.block_draft && !context)) {
     CHIMERE_TRY(replaced, with_vectors(given));
   }
   const StepPlan& plan = replaced ? *replaced : given;
@@ -125,12 +133,13 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   CHIMERE_TRY(StepBatch step,
               StepBatch::prepare(plan, *states_,
                                  {.n_vocab = spec_.n_vocab,
-                                  .n_embd = spec_.n_embd,
+                                  .n_embd = context ? spec_.context_width() : spec_.n_embd,
                                   .n_layers = static_cast<int>(weights_.layers.size()),
                                   .max_rows = max_step_rows_,
                                   .adapters = adapters,
                                   .recurrent = weights_.recurrent(),
-                                  .encoder = spec_.encoder}));
+                                  .encoder = spec_.encoder,
+                                  .context = context}));
   if ((!async_token.empty() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument(
         "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
@@ -165,12 +174,19 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
                                      .wanted_rows = step.wanted_rows(),
                                      .selected = step.selected(),
                                      .masks = step.masks(),
-                                     .pass = pass_number(update_draft_kv, plan.taps),
+                                     .pass = context ? static_cast<int32_t>(kContext)
+                                                     : pass_number(update_draft_kv, plan.taps),
                                      .choices = step.choices(),
                                      .async_from = async_token,
                                      .async_token_from = buffers.chosen,
                                      .adapters = step.adapters()},
-                                    pass.outputs(), [&] { pass.run(); }));
+                                    pass.outputs(), [&] {
+                                       if (context) {
+                                         pass.append_context();
+                                       } else {
+                                         pass.run();
+                                       }
+                                     }));
   if (!interleaved.ok()) {
     // The launched steps still use the buffers.
     for (size_t n = in_flight_.size() + 1; n > 0; --n) (void)ops_.wait_for_step();

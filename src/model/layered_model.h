@@ -48,6 +48,10 @@ class LayeredModel final : public Model {
   const RankHead* rank_head() const override { return weights_.rank_head.get(); }
   bool has_segments() const override { return weights_.input.has_segments(); }
   int64_t context_length() const override { return spec_.context_length; }
+  int64_t max_step_rows() const override { return max_step_rows_; }
+  const BlockDraft* block_draft() const override {
+    return spec_.block_draft ? &*spec_.block_draft : nullptr;
+  }
   int64_t active_weight_bytes() const override { return weights_.active_bytes; }
   int64_t step_bytes(int64_t rows, int64_t wanted) const override {
     return step_buffer_bytes(spec_, weights_, rows, wanted);

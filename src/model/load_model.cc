@@ -1,4 +1,5 @@
 // Loading: from a file's hyper-parameters and tensors to a model that can run.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -31,6 +32,47 @@ Result<std::unique_ptr<MemoryRange>> make_expert_use(const ModelOptions& options
   return range;
 }
 
+/// `target`: see load_block_drafter(); nullptr: none.
+Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file,
+                                    const gguf::Reader* target, kernels::Ops& ops,
+                                    const ModelOptions& options) {
+  CHIMERE_CHECK_OK(file.check_unchanged());
+  CHIMERE_CHECK_OK(check(options));
+  CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
+  const Keys keys(file, name, options.rope, target);
+  CHIMERE_TRY(ModelSpec spec, read(keys));
+  if (target != nullptr && !spec.block_draft) {
+    return unsupported(file.path() +
+                       " is a model of its own; a drafter is a file of architecture dflash");
+  }
+  if (spec.block_draft) {
+    const int64_t wanted = options.draft_tokens > 0 ? options.draft_tokens
+                                                    : MtpHead::short_list(spec.n_vocab);
+    spec.n_drafted = static_cast<int>(std::min<int64_t>(spec.n_vocab, wanted));
+  }
+  CHIMERE_CHECK_OK(check_unread_keys(keys));
+  if (options.pooling) spec.pooling = *options.pooling;
+  WeightBinder binder(file, target);
+  CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));
+  CHIMERE_CHECK_OK(weights.place(spec, ops, options.host_expert_layers));
+
+  CHIMERE_TRY(StateBuilder states, StateBuilder::create(ops, options));
+  CHIMERE_CHECK_OK(weights.add_state(states));
+  CHIMERE_TRY(auto store, states.build(model_key(file, name, binder.options())));
+  std::array<Workspace, 2> workspaces;
+  const int64_t most =
+      step_buffer_bytes(spec, weights, options.max_step_rows, options.max_step_rows);
+  for (Workspace& w : workspaces) {
+    CHIMERE_TRY(w, Workspace::create(most, ops.memory()));
+  }
+  CHIMERE_TRY(auto expert_use, make_expert_use(options, ops.memory()));
+  // Pages that were truncated read as zeros: check that nothing copied or validated so far is one.
+  CHIMERE_CHECK_OK(file.check_unchanged());
+  return std::unique_ptr<Model>(std::make_unique<LayeredModel>(
+      file, ops, options.max_step_rows, std::move(spec), std::move(weights), std::move(store),
+      std::move(workspaces), std::move(expert_use)));
+}
+
 }  // namespace
 
 Status check_architecture(const gguf::Reader& file) {
@@ -50,34 +92,16 @@ Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops
   return load_model_as(architecture->read, file, ops, options);
 }
 
+Result<std::unique_ptr<Model>> load_block_drafter(const gguf::Reader& file,
+                                                  const gguf::Reader& target, kernels::Ops& ops,
+                                                  const ModelOptions& options) {
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  return load(architecture->read, file, &target, ops, options);
+}
+
 Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Reader& file,
                                              kernels::Ops& ops, const ModelOptions& options) {
-  CHIMERE_CHECK_OK(file.check_unchanged());
-  CHIMERE_CHECK_OK(check(options));
-  CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
-  const Keys keys(file, name, options.rope);
-  CHIMERE_TRY(ModelSpec spec, read(keys));
-  CHIMERE_CHECK_OK(check_unread_keys(keys));
-  if (options.pooling) spec.pooling = *options.pooling;
-  WeightBinder binder(file);
-  CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));
-  CHIMERE_CHECK_OK(weights.place(spec, ops, options.host_expert_layers));
-
-  CHIMERE_TRY(StateBuilder states, StateBuilder::create(ops, options));
-  CHIMERE_CHECK_OK(weights.add_state(states));
-  CHIMERE_TRY(auto store, states.build(model_key(file, name, binder.options())));
-  std::array<Workspace, 2> workspaces;
-  const int64_t most =
-      step_buffer_bytes(spec, weights, options.max_step_rows, options.max_step_rows);
-  for (Workspace& w : workspaces) {
-    CHIMERE_TRY(w, Workspace::create(most, ops.memory()));
-  }
-  CHIMERE_TRY(auto expert_use, make_expert_use(options, ops.memory()));
-  // Pages that were truncated read as zeros: check that nothing copied or validated so far is one.
-  CHIMERE_CHECK_OK(file.check_unchanged());
-  return std::unique_ptr<Model>(std::make_unique<LayeredModel>(
-      file, ops, options.max_step_rows, std::move(spec), std::move(weights), std::move(store),
-      std::move(workspaces), std::move(expert_use)));
+  return load(read, file, nullptr, ops, options);
 }
 
 }  // namespace chimere::model

@@ -11,6 +11,7 @@
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "model/adapter.h"
+#include "model/block_draft.h"
 #include "model/model_options.h"
 #include "model/pooling.h"
 #include "model/step.h"
@@ -52,6 +53,9 @@ class Model {
   /// SequenceRows::second_segment is supported.
   virtual bool has_segments() const { return false; }
   virtual int64_t context_length() const = 0;  ///< in tokens, as trained
+  virtual int64_t max_step_rows() const { return 512; }  ///< larger plans are refused
+  /// What it reads of another model and proposes to it; nullptr: it is no block drafter.
+  virtual const BlockDraft* block_draft() const { return nullptr; }
   /// Weight bytes that a decode step of one sequence reads, for the bytes-moved model: each active
   /// weight once, one row of the embedding table, the routed experts that one token uses.
   virtual int64_t active_weight_bytes() const = 0;
@@ -143,6 +147,14 @@ Result<bool> is_encoder(const gguf::Reader& file);
 /// kOutOfMemory.
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);
+
+/// The same for a block drafter, which uses the embeddings and the output matrix of its `target`,
+/// the file of the model that it drafts for. Its logits are those of the first tokens of the
+/// vocabulary (ModelOptions::draft_tokens). The target's reader must outlive the model. Errors:
+/// those of load_model(); kUnsupported (no block drafter, or one for models of other sizes).
+Result<std::unique_ptr<Model>> load_block_drafter(const gguf::Reader& file,
+                                                  const gguf::Reader& target, kernels::Ops& ops,
+                                                  const ModelOptions& options);
 
 class Keys;
 struct ModelSpec;

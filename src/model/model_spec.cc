@@ -8,9 +8,14 @@
 namespace chimere::model {
 namespace {
 
-/// The vocabulary's size is that of the embedding table; a tokenizer in the file must agree.
-Result<int> read_vocabulary_size(const gguf::Reader& file) {
+/// The vocabulary's size is that of the embedding table, which a drafter may share with its target;
+/// a tokenizer in the file must agree.
+Result<int> read_vocabulary_size(const Keys& keys) {
+  const gguf::Reader& file = keys.file();
   const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
+  if (table == nullptr && keys.target() != nullptr) {
+    table = keys.target()->find_tensor("token_embd.weight");
+  }
   if (table == nullptr) return invalid_data("the tensor token_embd.weight is missing");
   if (table->dims.size() != 2 || table->dims[1] < 1 ||
       table->dims[1] > std::numeric_limits<int32_t>::max()) {
@@ -48,7 +53,7 @@ Result<ModelSpec> read_model(const Keys& keys) {
   const bool other = !keys.has(eps) && keys.has(other_eps);
   CHIMERE_TRY(model.norm_eps, keys.positive(other ? other_eps : eps));
   CHIMERE_CHECK_OK(check_rope_keys(keys.file(), keys.architecture(), model.context_length));
-  CHIMERE_TRY(model.n_vocab, read_vocabulary_size(keys.file()));
+  CHIMERE_TRY(model.n_vocab, read_vocabulary_size(keys));
   CHIMERE_TRY(model.pooling, read_pooling(keys));
   return model;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/block_draft.h"
 #include "model/keys.h"
 #include "model/layers/mtp_head.h"
 #include "model/pooling.h"
@@ -55,12 +56,21 @@ struct ModelSpec {
   std::string output_norm = "output_norm.weight";
   std::vector<LayerSpec> layers;  ///< without MTP heads
   std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
+  std::optional<BlockDraft> block_draft;  ///< of a block drafter
+  int n_drafted = 0;  ///< tokens that a block drafter has logits of, the first of the vocabulary
   Pooling pooling = Pooling::kNone;
 
   int n_layers() const { return static_cast<int>(layers.size()); }
   /// Values per output row: a logit for each token, or the hidden state that an embedding is pooled
   /// from.
-  int n_outputs() const { return embeds() ? n_embd : n_vocab; }
+  int n_outputs() const {
+    if (block_draft) return n_drafted;
+    return embeds() ? n_embd : n_vocab;
+  }
+  /// Elements of the input vector of a block drafter's context row.
+  int context_width() const {
+    return block_draft ? static_cast<int>(block_draft->taps.size()) * n_embd : 0;
+  }
   /// Its outputs are hidden states, not logits.
   bool embeds() const { return encoder || pooling != Pooling::kNone; }
 };

@@ -77,6 +77,11 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     w.output = tied ? binder.fixed_matrix("token_embd.weight", model.n_vocab, model.n_embd)
                     : binder.matrix("output.weight", model.n_vocab, model.n_embd);
   }
+  if (model.block_draft) {
+    w.output = w.output.rows_from(0, model.n_drafted);
+    w.block_draft.fuse = binder.matrix("fc.weight", model.n_embd, model.context_width());
+    w.block_draft.norm = binder.vector("enc.output_norm.weight", model.n_embd);
+  }
   w.active_bytes = binder.active_bytes();
   if (model.embeds()) w.output = {};  // never read, even if the file has it
   if (model.mtp && (model.embedding_scale != 1 || model.layers.back().residual_scale != 1)) {
@@ -94,6 +99,18 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   w.copies = binder.take_copies();
   w.targets = binder.take_targets();
   return w;
+}
+
+Status BlockDraftWeights::place(const ModelSpec& model, kernels::Ops& ops) {
+  CHIMERE_TRY(fuse, ops.place(fuse));
+  CHIMERE_TRY(norm, ops.place_floats(norm, model.n_embd));
+  no_token.resize(static_cast<size_t>(model.context_width()));
+  const auto table_of = [&](int width) {
+    return ops.place_table({DType::kF32, 1, width, no_token.data()});
+  };
+  CHIMERE_TRY(context_rows, table_of(model.context_width()));
+  CHIMERE_TRY(block_rows, table_of(model.n_embd));
+  return {};
 }
 
 Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops, int host_expert_layers) {
@@ -115,7 +132,11 @@ Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops, int host_e
   }
   CHIMERE_CHECK_OK(place_norm(embedding_norm));
   CHIMERE_CHECK_OK(place_norm(output_norm));
-  CHIMERE_TRY(table, ops.place_table(embedding));
+  if (model.block_draft) {
+    CHIMERE_CHECK_OK(block_draft.place(model, ops));
+  } else {
+    CHIMERE_TRY(table, ops.place_table(embedding));
+  }
   if (model.embeds()) return {};
   const WeightView bound = output;
   CHIMERE_TRY(output, ops.place(bound));

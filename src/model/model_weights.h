@@ -38,16 +38,32 @@ struct Layer {
   float residual_scale = 1;
 };
 
+/// What makes the rows of a block drafter.
+struct BlockDraftWeights {
+  WeightView fuse;              ///< [n_embd, context_width] of context rows
+  const float* norm = nullptr;  ///< [n_embd] of the result
+  /// Tables for rows that have vectors, which are the drafter's only ones: of context rows and of
+  /// blocks.
+  std::unique_ptr<kernels::PlacedTable> context_rows;
+  std::unique_ptr<kernels::PlacedTable> block_rows;
+  std::vector<float> no_token;  ///< memory of the tables' only row
+
+  /// Puts them where ops read them; call once. Errors: those of Ops::place().
+  Status place(const ModelSpec& model, kernels::Ops& ops);
+};
+
 struct ModelWeights {
-  WeightView embedding;                         ///< [n_vocab, n_embd], as in the file
-  std::unique_ptr<kernels::PlacedTable> table;  ///< the same where ops read it
+  WeightView embedding;  ///< [n_vocab, n_embd], as in the file
+  /// The same where ops read it; nullptr in a block drafter.
+  std::unique_ptr<kernels::PlacedTable> table;
+  BlockDraftWeights block_draft;  ///< empty in other models
   std::vector<Layer> layers;
   size_t last_mixer = 0;  ///< index of the last layer with a mixer: after it, rows are independent
   Norm embedding_norm;
   Norm output_norm;
   InputEmbedding input;                 ///< of a model that adds more than one table's rows
   std::unique_ptr<RankHead> rank_head;  ///< if the file's pooling is rank
-  WeightView output;                    ///< [n_vocab, n_embd]; empty in embedding models
+  WeightView output;  ///< [n_vocab or n_drafted, n_embd]; empty in embedding models
   std::unique_ptr<MtpHead> mtp;         ///< if it is run
   int64_t active_bytes = 0;
   std::string left_out;                            ///< see WeightBinder

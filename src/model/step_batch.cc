@@ -136,6 +136,11 @@ Status check_block(const SequenceRows& rows, const StepLimits& limits) {
   return {};
 }
 
+Status check_context(const SequenceRows& rows, const StepLimits& limits) {
+  if (!limits.context || (rows.logits_of.empty() && rows.block == 0)) return {};
+  return invalid_argument("the context rows of a block drafter have no outputs and no block");
+}
+
 Status check_encoder(const SequenceRows& rows, const StepLimits& limits) {
   if (!limits.encoder) return {};
   if (rows.row_class == RowClass::kPrefill && rows.state->position() == 0) return {};
@@ -194,6 +199,7 @@ Status check(const SequenceRows& rows, const StepLimits& limits) {
   CHIMERE_CHECK_OK(check_selected(rows, limits.n_vocab));
   CHIMERE_CHECK_OK(check_block(rows, limits));
   CHIMERE_CHECK_OK(check_encoder(rows, limits));
+  CHIMERE_CHECK_OK(check_context(rows, limits));
   CHIMERE_CHECK_OK(check_adapters(rows, limits));
   return check_chunks(rows);
 }

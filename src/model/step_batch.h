@@ -16,12 +16,13 @@ namespace chimere::model {
 /// What a model takes in one step.
 struct StepLimits {
   int n_vocab = 0;
-  int n_embd = 0;
+  int n_embd = 0;  ///< elements of an input vector
   int n_layers = 0;
   int max_rows = 0;
   uint64_t adapters = 0;   ///< bit i: adapter i exists
   bool recurrent = false;  ///< some layer is recurrent: it has no non-causal form
   bool encoder = false;    ///< a sequence is complete in one step, as prefill rows that all see it
+  bool context = false;    ///< all rows are context rows of a block drafter
 };
 
 /// Holds the pages and slots of a step until finish(); if it is destroyed before, no state has

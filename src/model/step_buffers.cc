@@ -15,6 +15,7 @@ StepBuffers lay_out_step(BufferLayout& at, const ModelSpec& model, const ModelWe
   step.wanted.h = of_wanted.matrix(wanted, model.n_embd);
   at.skip_past(of_wanted);
   if (model.keeps_embedding) step.embedding = at.matrix(rows, model.n_embd);
+  if (model.block_draft) step.context = at.matrix(rows, model.context_width());
   step.sub_layer = at;
   // A row may be requested more than once.
   const int64_t most = std::max(rows, wanted);

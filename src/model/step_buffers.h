@@ -24,6 +24,7 @@ struct StepBuffers {
   RowBuffers all;                      ///< every row of the step
   RowBuffers wanted;                   ///< rows whose logits are requested; has its own x
   MatrixView embedding;                ///< [rows, n_embd] if ModelSpec::keeps_embedding
+  MatrixView context;                  ///< [rows, context_width] of a block drafter
   BufferLayout sub_layer;              ///< memory of one sub-layer at a time
   MtpHead::Buffers mtp;                ///< every row; empty if the MTP head is not run
   MatrixView logits;                   ///< [wanted, n_outputs]

@@ -90,6 +90,9 @@ class SubLayer {
   /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
   /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
+  /// Leaves in the states what forward() would, without an output: for the context rows of block
+  /// drafters, whose mixers are all attention.
+  virtual void append(const SubLayerRows& /*rows*/) const {}
 };
 
 /// What a sub-layer is bound to.

@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMaxListedProblems = 8;
 
 constexpr std::string_view kBlock = "blk.";
+constexpr std::string_view kEmbedding = "token_embd.weight";
 
 /// First words of the names of tensors that belong to other parts of a model than its text model:
 /// vision, audio, what projects them, and further heads.
@@ -58,6 +59,10 @@ std::string list_text(const std::vector<std::string>& items) {
 }  // namespace
 
 const gguf::TensorInfo* WeightBinder::lookup(const std::string& name) const {
+  const bool vocabulary = name == kEmbedding || name == "output.weight";
+  if (target_ != nullptr && vocabulary && file_.find_tensor(kEmbedding) == nullptr) {
+    return target_->find_tensor(name);
+  }
   const gguf::TensorInfo* tensor = file_.find_tensor(name);
   // Ollama's converters write this one without its suffix.
   constexpr std::string_view kSuffix = ".bias";

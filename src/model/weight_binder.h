@@ -24,7 +24,9 @@ namespace chimere::model {
 /// bound unless finish() succeeds.
 class WeightBinder {
  public:
-  explicit WeightBinder(const gguf::Reader& file) : file_(file) {}
+  /// `target`: the file whose embeddings and output matrix are used if `file` has no embeddings.
+  explicit WeightBinder(const gguf::Reader& file, const gguf::Reader* target = nullptr)
+      : file_(file), target_(target) {}
 
   /// f32 [n]: norms, biases, per-head parameters.
   const float* vector(const std::string& name, int64_t n);
@@ -77,7 +79,7 @@ class WeightBinder {
   std::string left_out() const;
 
  private:
-  /// By its own name, or by that of another converter.
+  /// By its own name, by that of another converter, or in the file of the target.
   const gguf::TensorInfo* lookup(const std::string& name) const;
   /// The part that an unbound tensor belongs to, if it may be left out, such as "v"; else empty.
   std::string part_of(const std::string& tensor) const;
@@ -91,6 +93,7 @@ class WeightBinder {
   void add_target(AdapterTarget target, WeightView& w);
 
   const gguf::Reader& file_;
+  const gguf::Reader* target_;
   std::unordered_set<std::string> bound_;
   std::vector<std::string> problems_;
   std::vector<std::unique_ptr<uint8_t[]>> copies_;

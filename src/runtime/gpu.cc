@@ -165,11 +165,14 @@ int64_t planned_bytes(const LoadedModel& loaded, const model::DevicePlan& plan,
 Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                const LoadObserver& observer, LoadedModel& loaded, kernels::cuda::Device& gpu) {
   CHIMERE_TRY(const int64_t free, vram_budget(settings, gpu));
-  const int64_t allowed = free - runtime.gpu_memory().taken();
+  const int64_t all = free - runtime.gpu_memory().taken();
+  const bool drafter = loaded.drafter != nullptr;
+  const int drafter_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
+  const int64_t allowed = drafter ? all - drafter_gpu_bytes(loaded, drafter_rows) : all;
   CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, allowed));
   const model::DevicePlan& plan = chosen.plan;
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
-  gpu.account().set_limit(allowed);
+  gpu.account().set_limit(all);
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
   options.drafts = chosen.drafts;
@@ -202,6 +205,7 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                                 observer.upload(std::min(bytes, weights), weights);
                             }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
+  if (drafter) CHIMERE_CHECK_OK(move_drafter_to_gpu(loaded, drafter_rows, gpu));
   upload.seconds = watch.seconds();
   if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));
   const int64_t promised =

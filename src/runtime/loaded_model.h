@@ -15,6 +15,7 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
+#include "runtime/drafter.h"
 #include "runtime/memory_budget.h"
 #include "text/prompt_template.h"
 #include "text/tokenizer.h"
@@ -53,6 +54,7 @@ struct LoadedModel {
   int64_t unpacked_bytes = 0;  ///< of the experts that were unpacked in memory for the CPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
+  std::unique_ptr<LoadedDrafter> drafter;  ///< nullptr: none
   /// Those that load_adapters() has added to the model; never nullptr.
   std::shared_ptr<engine::AdapterSet> adapters = std::make_shared<engine::AdapterSet>();
   int64_t context = 0;          ///< tokens of one sequence
@@ -62,6 +64,9 @@ struct LoadedModel {
   int64_t min_states = 0;  ///< recurrent states without which the command cannot work
   bool elastic = false;    ///< MemoryRequest::elastic
   int step_rows = kHostStepRows;
+
+  /// For engine::EngineOptions.
+  model::Model* draft_model() const { return drafter != nullptr ? drafter->model.get() : nullptr; }
 
   static constexpr int kHostStepRows = 512;
   /// Candidates for step_rows. A GPU decodes each weight once for all rows of a step, and each

@@ -106,6 +106,7 @@ Status TextModel::start(const LoadObserver& observer) {
       .max_running = static_cast<int32_t>(settings_.get(settings::kMaxRunning)),
       .context = loaded_.context,
       .pool = loaded_.pool.get(),
+      .draft_model = loaded_.draft_model(),
   };
   options.max_queue = static_cast<int32_t>(settings_.get(settings::kMaxQueue));
   options.cache = prefix_cache_options(settings_, *loaded_.file, [](const std::string&) {});

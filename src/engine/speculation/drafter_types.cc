@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 
+#include "engine/speculation/dflash_drafter.h"
 #include "engine/speculation/drafter.h"
 #include "engine/speculation/lookup_drafter.h"
 #include "engine/speculation/mtp_drafter.h"
@@ -10,8 +11,8 @@
 namespace chimere::engine {
 namespace {
 
-constexpr std::array<const DrafterType*, 3> kDrafterTypes = {&kMtpDrafter, &kLookupDrafter,
-                                                             &kTableDrafter};
+constexpr std::array<const DrafterType*, 4> kDrafterTypes = {&kDflashDrafter, &kMtpDrafter,
+                                                             &kLookupDrafter, &kTableDrafter};
 static_assert(kDrafterTypes.size() <= 32, "Speculation::drafters has a bit for each");
 
 }  // namespace

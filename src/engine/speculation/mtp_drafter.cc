@@ -1,9 +1,8 @@
 #include "engine/speculation/mtp_drafter.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "sampling/sampler.h"
+#include "engine/speculation/draft_sampler.h"
 
 namespace chimere::engine {
 namespace {
@@ -18,42 +17,10 @@ std::vector<double> mtp_rates(bool greedy) {
   return rates;
 }
 
-/// The generation's sampling parameters without everything that depends on the whole vocabulary or
-/// the preceding text: drafts need not be exact.
-sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
-  p.logit_bias.clear();
-  p.repeat_penalty = 1;
-  p.frequency_penalty = p.presence_penalty = 0;
-  p.dry = {};
-  p.xtc_probability = 0;
-  p.mirostat = 0;
-  p.dynatemp_range = 0;
-  p.logprobs = -1;
-  p.auxiliary.reset();
-  return p;
-}
+struct MtpState final : DrafterState {
+  explicit MtpState(const sampling::SamplingParams& sampling) : sampler(sampling) {}
 
-/// softmax(scale * logits) of one token, approximately.
-double probability(std::span<const float> logits, int32_t token, double scale) {
-  const float largest = *std::ranges::max_element(logits);
-  // Tokens less than e^-12 times as likely as the first are negligible.
-  const auto floor = static_cast<float>(largest - 12 / scale);
-  double sum = 0;
-  for (const float l : logits) {
-    if (l > floor) sum += std::exp(scale * static_cast<double>(l - largest));
-  }
-  return std::exp(scale * static_cast<double>(logits[static_cast<size_t>(token)] - largest)) / sum;
-}
-
-/// Drafts are drawn like the generation's tokens, with the same random numbers, which maximises the
-/// chance that they are equal.
-struct DraftSampler final : DrafterState {
-  explicit DraftSampler(const sampling::SamplingParams& p)
-      : sampler(draft_sampling(p)),
-        scale(p.temperature > 0 ? 1.0 / static_cast<double>(p.temperature) : 1.0) {}
-
-  sampling::Sampler sampler;
-  double scale;  ///< 1 / temperature
+  DraftSampler sampler;
 };
 
 /// Chains of drafts, one position a pass, for all sequences together.
@@ -62,7 +29,7 @@ class MtpDrafter final : public Drafter {
   explicit MtpDrafter(model::Model& model) : model_(model) {}
 
   std::unique_ptr<DrafterState> start(const sampling::SamplingParams& sampling) override {
-    return std::make_unique<DraftSampler>(sampling);
+    return std::make_unique<MtpState>(sampling);
   }
 
   Status propose(std::span<const DraftTarget> targets) override {
@@ -81,17 +48,17 @@ class MtpDrafter final : public Drafter {
   /// The next draft of the chain, or -1 to end it.
   static int32_t choose(const DraftTarget& target, std::span<const float> logits) {
     ProposalBuilder& proposal = *target.proposal;
-    auto& state = static_cast<DraftSampler&>(*target.state);
+    auto& state = static_cast<MtpState&>(*target.state);
     proposal.count_pass();
     const int32_t before = proposal.size();
     const auto position = target.history.size() + static_cast<size_t>(before);
-    const auto drawn = state.sampler.sample(logits, {}, position);
-    if (!drawn.ok()) return -1;  // invalid logits: the model reports the error
-    const size_t evidence = probability_class(probability(logits, drawn->id, state.scale));
+    const SampledDraft draft = state.sampler.sample(logits, position);
+    if (draft.token < 0) return -1;
+    const size_t evidence = probability_class(draft.probability);
     const size_t later = evidence + kProbabilityClasses;
-    if (!proposal.add({drawn->id, before == 0 ? evidence : later})) return -1;
+    if (!proposal.add({draft.token, before == 0 ? evidence : later})) return -1;
     // Assumes that the next draft has the same probability as this one.
-    return proposal.size() < kLongestChain && proposal.worth_pass(later) ? drawn->id : -1;
+    return proposal.size() < kLongestChain && proposal.worth_pass(later) ? draft.token : -1;
   }
 
   model::Model& model_;

@@ -23,7 +23,7 @@ namespace chimere::model {
                               row("jina-bert-v2", jina_bert_v2) row("modern-bert", modern_bert)   \
                                   row("gpt-oss", gpt_oss) row("zamba2", zamba2)                   \
                                       row("qwen2vl", qwen2) row("qwen3vl", qwen3)                 \
-                                          row("qwen3vlmoe", qwen3moe)
+                                          row("qwen3vlmoe", qwen3moe) row("dflash", dflash)
 
 #define CHIMERE_DECLARE_ARCHITECTURE(name, read) Result<ModelSpec> read(const Keys& keys);
 CHIMERE_ARCHITECTURES(CHIMERE_DECLARE_ARCHITECTURE)

@@ -25,7 +25,7 @@ class SelfAttention final : public SubLayer {
   GpuScratch gpu_scratch() const override;
   void forward(const SubLayerRows& rows) const override;
   /// Appends the KV of rows.h; does not change rows.x.
-  void append(const SubLayerRows& rows) const;
+  void append(const SubLayerRows& rows) const override;
 
  private:
   friend struct AttentionSpec;

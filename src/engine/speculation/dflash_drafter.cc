@@ -1,0 +1,186 @@
+#include "engine/speculation/dflash_drafter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "engine/speculation/draft_sampler.h"
+#include "model/block_draft.h"
+
+namespace chimere::engine {
+namespace {
+
+/// Rows of a sequence from which on they are computed as chunks of a prompt.
+constexpr int32_t kMinChunkRows = 16;
+
+/// Places in a block with an acceptance rate of their own: 1, 2 and 3, 4 to 7, 8 and more.
+constexpr int32_t kPlaceClasses = 4;
+
+size_t place_class(int32_t place) {
+  const auto octave = static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(place))) - 1;
+  return static_cast<size_t>(std::min(octave, kPlaceClasses - 1));
+}
+
+/// By the place of the draft, then by the drafter's probability for it.
+std::vector<double> dflash_rates(bool greedy) {
+  std::vector<double> rates;
+  for (int32_t place = 0; place < kPlaceClasses; ++place) {
+    for (const double rate : probability_rates((greedy ? 0.9 : 0.8) - 0.05 * place)) {
+      rates.push_back(rate);
+    }
+  }
+  return rates;
+}
+
+struct DflashState final : DrafterState {
+  explicit DflashState(const sampling::SamplingParams& sampling) : sampler(sampling) {}
+
+  DraftSampler sampler;
+  /// Of the drafter's model: has the keys and values of consecutive rows of the generation.
+  std::unique_ptr<state::SequenceState> rows;
+  int32_t end = 0;  ///< position in the text after the last of these rows
+};
+
+class DflashDrafter final : public Drafter {
+ public:
+  explicit DflashDrafter(model::Model& model) : model_(model), draft_(*model.block_draft()) {}
+
+  std::unique_ptr<DrafterState> start(const sampling::SamplingParams& sampling) override {
+    return std::make_unique<DflashState>(sampling);
+  }
+
+  std::span<const int32_t> taps() const override { return draft_.taps; }
+
+  void observe(std::span<const ObservedRows> rows) override {
+    model::StepPlan plan;
+    int64_t n_rows = 0;
+    for (const ObservedRows& o : rows) {
+      auto& state = static_cast<DflashState&>(*o.state);
+      // Rows in between were not observed: positions count from the first row after them.
+      if (state.rows == nullptr || o.position != state.end) {
+        state.rows = model_.states().create_sequence();
+      }
+      const auto n = static_cast<int64_t>(o.tokens.size());
+      for (int64_t first = 0; first < n;) {
+        if (n_rows == model_.max_step_rows()) compute(plan, n_rows);
+        const int64_t count = std::min(n - first, model_.max_step_rows() - n_rows);
+        plan.sequences.push_back(context_rows(o, first, count));
+        n_rows += count;
+        first += count;
+        if (first < n) compute(plan, n_rows);  // a sequence is in a step once
+      }
+      state.end = o.position + static_cast<int32_t>(n);
+    }
+    compute(plan, n_rows);
+    for (const ObservedRows& o : rows) {
+      auto& state = static_cast<DflashState&>(*o.state);
+      if (std::ranges::find(failed_, state.rows.get()) != failed_.end()) state.rows.reset();
+    }
+    failed_.clear();
+  }
+
+  Status propose(std::span<const DraftTarget> targets) override {
+    model::StepPlan plan;
+    std::vector<const DraftTarget*> drafting;
+    int64_t n_rows = 0;
+    for (const DraftTarget& t : targets) {
+      const auto& state = static_cast<const DflashState&>(*t.state);
+      const int32_t size = std::min(draft_.block_size, t.proposal->most() + 1);
+      const auto computed = static_cast<int32_t>(t.history.size()) - 1;
+      if (state.rows == nullptr || state.end != computed) continue;
+      if (n_rows + size > model_.max_step_rows()) break;
+      n_rows += size;
+      plan.sequences.push_back(block_rows(*state.rows, t.history.back(), size));
+      t.proposal->count_pass();
+      drafting.push_back(&t);
+    }
+    if (drafting.empty()) return {};
+    CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
+    int64_t row = 0;
+    for (size_t i = 0; i < drafting.size(); ++i) {
+      auto& state = static_cast<DflashState&>(*drafting[i]->state);
+      CHIMERE_CHECK_OK(state.rows->commit(0));
+      const auto n = static_cast<int64_t>(plan.sequences[i].logits_of.size());
+      add_drafts(*drafting[i], state.sampler, result.logits, row, n);
+      row += n;
+    }
+    return {};
+  }
+
+ private:
+  /// Computes the planned context rows, and begins another plan.
+  void compute(model::StepPlan& plan, int64_t& n_rows) {
+    if (!plan.sequences.empty() && !model_.forward(plan).ok()) {
+      for (const model::SequenceRows& rows : plan.sequences) failed_.push_back(rows.state);
+    }
+    plan.sequences.clear();
+    n_rows = 0;
+  }
+
+  /// Rows `first` to `first + count` of those observed.
+  static model::SequenceRows context_rows(const ObservedRows& o, int64_t first, int64_t count) {
+    model::SequenceRows rows;
+    rows.state = static_cast<DflashState&>(*o.state).rows.get();
+    rows.tokens.assign(static_cast<size_t>(count), model::SequenceRows::kEmbeddingRow);
+    for (int64_t r = first; r < first + count; ++r) {
+      for (const ConstMatrixView& tap : o.taps) {
+        rows.embeddings.insert(rows.embeddings.end(), tap.row(r), tap.row(r) + tap.cols);
+      }
+    }
+    if (count < kMinChunkRows) return rows;
+    rows.row_class = model::RowClass::kPrefill;
+    for (int64_t left = count; left > 0; left -= rows.chunks.back()) {
+      rows.chunks.push_back(
+          static_cast<int32_t>(std::min<int64_t>(left, kernels::kMaxChunkRows)));
+    }
+    return rows;
+  }
+
+  model::SequenceRows block_rows(state::SequenceState& state, int32_t newest, int32_t size) const {
+    model::SequenceRows rows;
+    rows.state = &state;
+    rows.tokens.assign(static_cast<size_t>(size), draft_.mask_token);
+    rows.tokens.front() = newest;
+    for (int32_t i = 1; i < size; ++i) rows.logits_of.push_back(i);
+    rows.revocable = true;
+    rows.block = size;
+    return rows;
+  }
+
+  /// Drafts from rows `first` to `first + n` of the logits.
+  static void add_drafts(const DraftTarget& target, DraftSampler& sampler, ConstMatrixView logits,
+                         int64_t first, int64_t n) {
+    ProposalBuilder& proposal = *target.proposal;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto place = static_cast<int32_t>(i) + 1;
+      const std::span<const float> row(logits.row(first + i), static_cast<size_t>(logits.cols));
+      const SampledDraft draft =
+          sampler.sample(row, target.history.size() + static_cast<size_t>(i));
+      if (draft.token < 0) return;
+      const size_t evidence =
+          place_class(place) * kProbabilityClasses + probability_class(draft.probability);
+      if (!proposal.add({draft.token, evidence})) return;
+    }
+  }
+
+  model::Model& model_;
+  model::BlockDraft draft_;
+  std::vector<const state::SequenceState*> failed_;  ///< in observe()
+};
+
+}  // namespace
+
+constexpr DrafterType kDflashDrafter = {
+    .name = "block drafter",
+    .mode = "dflash",
+    .computes = true,
+    .expected_rates = dflash_rates,
+    .create = [](const DrafterModels& models) -> std::unique_ptr<Drafter> {
+      if (models.draft == nullptr || models.draft->block_draft() == nullptr) return nullptr;
+      return std::make_unique<DflashDrafter>(*models.draft);
+    },
+};
+
+}  // namespace chimere::engine

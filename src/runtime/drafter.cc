@@ -1,0 +1,84 @@
+#include "runtime/drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/speculation/speculation.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "runtime/loaded_model.h"
+#include "runtime/model_path.h"
+
+namespace chimere::runtime {
+namespace {
+
+/// Pages that a sequence needs beyond its rows: of its block, and the one that is being filled.
+constexpr int64_t kMorePages = 2;
+
+/// Whether this setting uses the drafter of --draft-model.
+bool uses_drafter(const Settings& settings) {
+  const std::string& mode = settings.get(settings::kSpeculate);
+  return mode == "auto" || mode == "dflash";
+}
+
+/// Capacity for `tokens` positions of the target's sequences.
+model::ModelOptions drafter_options(const LoadedModel& target, int64_t tokens, int step_rows) {
+  model::ModelOptions options;
+  options.max_states = target.options.max_states;
+  options.max_tokens = tokens + kMorePages * kernels::kKvPageTokens * options.max_states;
+  options.max_step_rows = step_rows;
+  options.max_pending_rows = step_rows;
+  return options;
+}
+
+/// The target's least capacity: what does not fit goes without drafts.
+model::ModelOptions gpu_options(const LoadedModel& target, int step_rows) {
+  return drafter_options(target, std::min(target.options.max_tokens, target.min_tokens), step_rows);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
+                                                    const LoadedModel& target,
+                                                    const LoadObserver& observer) {
+  std::unique_ptr<LoadedDrafter> none;
+  const std::string& name = settings.get(settings::kDraftModel);
+  const bool asked = settings.get(settings::kSpeculate) == "dflash";
+  if (asked && name.empty()) {
+    return invalid_argument(
+        "--speculate dflash needs a drafter for this model: --draft-model FILE.");
+  }
+  if (name.empty() || !uses_drafter(settings) || target.model->embeds()) return none;
+  CHIMERE_TRY(const ModelPath found, find_model(name, settings));
+  auto drafter = std::make_unique<LoadedDrafter>();
+  CHIMERE_TRY(drafter->file, gguf::Reader::open(found.path));
+  drafter->ops = kernels::make_cpu_ops(*target.pool, target.cpu_isa);
+  auto model = model::load_block_drafter(
+      *drafter->file, *target.file, *drafter->ops,
+      drafter_options(target, target.options.max_tokens, target.step_rows));
+  if (!model.ok() && model.error().code == Error::Code::kUnsupported && !asked) {
+    observer.warn("The drafter is left out: " + model.error().message + ".");
+    return none;
+  }
+  if (!model.ok()) return model.error();
+  drafter->model = *std::move(model);
+  return drafter;
+}
+
+int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {
+  const model::Model& model = *target.drafter->model;
+  const int64_t tokens = gpu_options(target, step_rows).max_tokens;
+  return model.active_weight_bytes() + tokens * target.drafter->model->states().bytes_per_token() +
+         model.step_bytes(step_rows, step_rows) + model.gpu_scratch_bytes(step_rows);
+}
+
+Status move_drafter_to_gpu(const LoadedModel& target, int step_rows, kernels::cuda::Device& gpu) {
+  LoadedDrafter& drafter = *target.drafter;
+  CHIMERE_TRY(auto ops,
+              kernels::cuda::make_cuda_ops(gpu, *target.pool, {.host_isa = target.cpu_isa}));
+  CHIMERE_TRY(drafter.model, model::load_block_drafter(*drafter.file, *target.file, *ops,
+                                                       gpu_options(target, step_rows)));
+  drafter.ops = std::move(ops);
+  return {};
+}
+
+}  // namespace chimere::runtime

@@ -1,0 +1,44 @@
+// The drafter that --draft-model names.
+#ifndef CHIMERE_RUNTIME_DRAFTER_H_
+#define CHIMERE_RUNTIME_DRAFTER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "gguf/reader.h"
+#include "kernels/api.h"
+#include "kernels/cuda/device/device.h"
+#include "model/model.h"
+#include "runtime/load_observer.h"
+
+namespace chimere::runtime {
+
+struct LoadedModel;
+
+/// A block drafter (model/block_draft.h) of a loaded model, which must outlive it. Members are
+/// destroyed in reverse order.
+struct LoadedDrafter {
+  std::unique_ptr<gguf::Reader> file;
+  std::unique_ptr<kernels::Ops> ops;
+  std::unique_ptr<model::Model> model;
+};
+
+/// Loads the drafter of the settings on the CPU, for a model that is there too; nullptr if they
+/// name none, or if --speculate does not use it. One that fits another model only is left out with
+/// a warning, unless --speculate asks for it. Errors: kInvalidArgument (--speculate dflash without
+/// --draft-model), those of find_model(), gguf::Reader::open() and model::load_block_drafter().
+Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
+                                                    const LoadedModel& target,
+                                                    const LoadObserver& observer);
+
+/// Bytes that the target's drafter will take on a GPU, in steps of `step_rows` rows at most.
+int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows);
+
+/// Moves the target's drafter. Errors: those of make_cuda_ops() and model::load_block_drafter().
+Status move_drafter_to_gpu(const LoadedModel& target, int step_rows, kernels::cuda::Device& gpu);
+
+}  // namespace chimere::runtime
+
+#endif  // CHIMERE_RUNTIME_DRAFTER_H_
