@@ -153,6 +153,7 @@ void declare_detokenize(Command& app, CommandLine& line);
 void declare_inspect(Command& app, CommandLine& line);
 void declare_convert(Command& app, CommandLine& line);
 void declare_imatrix(Command& app, CommandLine& line);
+void declare_hidden_states(Command& app, CommandLine& line);
 void declare_quantize(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);

@@ -222,9 +222,9 @@ const ForeignFlag* find_foreign_flag(std::string_view name) {
 }
 
 bool is_switch(std::string_view word) {
-  constexpr auto kWords = std::to_array<std::string_view>(
+  constexpr auto kSwitchWords = std::to_array<std::string_view>(
       {"on", "off", "auto", "always", "never", "true", "false", "0", "1"});
-  return std::ranges::find(kWords, word) != kWords.end();
+  return std::ranges::find(kSwitchWords, word) != kSwitchWords.end();
 }
 
 }  // namespace

@@ -214,6 +214,7 @@ int run_program(int argc, char** argv) {
   declare_pull(program, line);
   declare_convert(program, line);
   declare_imatrix(program, line);
+  declare_hidden_states(program, line);
   declare_quantize(program, line);
   declare_list(program, line);
   declare_models(program, line);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "engine/layer_outputs.h"
 #include "kernels/api.h"
 
 namespace chimere::engine {
@@ -317,20 +318,28 @@ void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
   }
 }
 
-/// Gives the drafters the layers' outputs that they have asked for, of rows that stay.
-void Engine::observe(const LaunchedStep& step, const model::StepResult& result) {
-  if (result.taps.empty()) return;
+/// Gives drafters and requests the layers' outputs that they have asked for, of rows that stay.
+void Engine::observe(const LaunchedStep& step) {
+  if (step.plan.taps.empty()) return;
   std::vector<StepRows> rows;
   int64_t first_row = 0;
   for (size_t i = 0; i < step.planned.size(); ++i) {
     const PlannedRows& p = step.planned[i];
-    if (p.generation != nullptr && p.generation->drafts() != nullptr) {
+    if (p.generation != nullptr) {
       const auto [tokens, position] = p.generation->kept_rows(p.prompt_rows);
       rows.push_back({p.generation->drafts(), tokens, position, first_row, !p.decodes()});
+      hand_over(rows.back(), step.plan, p.generation->request());
     }
     first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
   }
-  drafters_.observe(step.plan, result, rows);
+  drafters_.observe(step.plan, rows);
+}
+
+void Engine::hand_over(const StepRows& rows, const model::StepPlan& plan, const Request& request) {
+  if (!request.on_rows || rows.tokens.empty()) return;
+  const auto outputs = LayerOutputs::read(model_, plan, request.taps, rows.first_row,
+                                          static_cast<int64_t>(rows.tokens.size()));
+  if (outputs.ok()) request.on_rows({rows.position, rows.tokens, outputs->views()});
 }
 
 void Engine::accept(std::span<const PlannedRows> planned) {
@@ -386,7 +395,7 @@ Status Engine::compute(LaunchedStep& step) {
   step.advance();
   sample(step, *result);
   learn(step, seconds_since(begun));
-  observe(step, *result);
+  observe(step);
   accept(step.planned);
   return {};
 }
@@ -418,7 +427,7 @@ Status Engine::compute_interleaved() {
   planner_.record(step_.planned, seconds_since(begun) - decoding);
   step_.advance();
   sample(step_, *result);
-  observe(step_, *result);
+  observe(step_);
   accept(step_.planned);
   return decoded;
 }

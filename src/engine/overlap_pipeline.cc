@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/layer_outputs.h"
 #include "engine/speculation/sequence_drafts.h"
 #include "kernels/token_choice.h"
 
@@ -20,6 +21,7 @@ void LaunchedStep::make_plan() {
     }
     const SequenceDrafts* const drafts = p.generation->drafts();
     if (drafts != nullptr) drafts->add_needs(plan, !p.decodes());
+    add_taps(p.generation->request().taps, plan);
   }
 }
 

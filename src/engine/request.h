@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "state/sequence_state.h"
 #include "text/reasoning_splitter.h"
 #include "text/reasoning_tags.h"
+#include "tensor/view.h"
 
 namespace chimere::engine {
 
@@ -82,6 +84,13 @@ struct Outcome {
   double decode_seconds = 0;  ///< from its first to its last token
 };
 
+/// Outputs of layers for consecutive rows; valid during the call that hands them over.
+struct TappedRows {
+  int32_t position = 0;             ///< of the first row
+  std::span<const int32_t> tokens;  ///< of the rows
+  std::span<const ConstMatrixView> outputs;  ///< [rows, n_embd] for each of Request::taps
+};
+
 struct Request {
   /// The fairness unit: owners take turns, however many requests each of them has.
   std::string owner;
@@ -139,6 +148,13 @@ struct Request {
   /// after the first one. Not called if the request ends before they are computed. May be empty;
   /// must not block.
   std::function<void(std::vector<sampling::Sampled>)> on_prompt_logprobs;
+  /// Layers, rising, whose outputs on_rows receives. Not with a prefix cache, whose rows are not
+  /// computed.
+  std::vector<int32_t> taps;
+  /// Called after each step with the rows that it has added to the prompt or the generation, in
+  /// order; rows that the model could not read back are missing. The last token of a generation has no
+  /// row. Must not block.
+  std::function<void(const TappedRows&)> on_rows;
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty; must not block
   std::function<void(Outcome)> on_finish;           ///< may be empty; called exactly once, last
 

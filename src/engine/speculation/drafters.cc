@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "engine/layer_outputs.h"
+
 namespace chimere::engine {
 namespace {
 
@@ -123,37 +125,29 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
   entry.statistics.passes.add(static_cast<int32_t>(targets.size()), took.count() / passes);
 }
 
-void Drafters::observe(const model::StepPlan& plan, const model::StepResult& result,
-                       std::span<const StepRows> sequences) {
-  if (result.taps.empty()) return;
+void Drafters::observe(const model::StepPlan& plan, std::span<const StepRows> sequences) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].drafter == nullptr || entries_[i].drafter->taps().empty()) continue;
-    if (!observe(i, plan, result, sequences).ok()) return;
+    if (!observe(i, plan, sequences).ok()) return;
   }
 }
 
 Status Drafters::observe(size_t drafter, const model::StepPlan& plan,
-                         const model::StepResult& result, std::span<const StepRows> sequences) {
+                         std::span<const StepRows> sequences) {
   Drafter& source = *entries_[drafter].drafter;
   std::vector<ObservedRows> observed;
-  std::vector<std::vector<ConstMatrixView>> taps;
-  std::vector<std::vector<float>> values;
+  std::vector<LayerOutputs> outputs;
   for (const StepRows& s : sequences) {
-    if (s.tokens.empty() || !s.drafts->observes(drafter, s.prompt)) continue;
-    std::vector<ConstMatrixView>& views = taps.emplace_back();
-    for (const int32_t layer : source.taps()) {
-      const auto found = std::ranges::find(plan.taps, layer);
-      if (found == plan.taps.end()) return {};  // decided after the step was planned
-      const auto tap = static_cast<size_t>(found - plan.taps.begin());
-      const int64_t cols = result.taps[tap].cols;
-      const auto rows = static_cast<int64_t>(s.tokens.size());
-      std::vector<float>& rows_of_layer = values.emplace_back(static_cast<size_t>(rows * cols));
-      CHIMERE_CHECK_OK(model_.read_tap(tap, s.first_row, rows_of_layer));
-      views.emplace_back(rows_of_layer.data(), rows, cols, cols);
-    }
-    observed.push_back({s.drafts->state(drafter), s.tokens, s.position, views});
+    if (s.drafts == nullptr || s.tokens.empty() || !s.drafts->observes(drafter, s.prompt)) continue;
+    CHIMERE_TRY(LayerOutputs of_rows,
+                LayerOutputs::read(model_, plan, source.taps(), s.first_row,
+                                   static_cast<int64_t>(s.tokens.size())));
+    if (of_rows.views().empty()) return {};  // decided after the step was planned
+    // The views stay where they are when the list of outputs grows.
+    outputs.push_back(std::move(of_rows));
+    observed.push_back(
+        {s.drafts->state(drafter), s.tokens, s.position, outputs.back().views()});
   }
-  // The lists of views have moved as `taps` grew; their elements have not.
   if (!observed.empty()) source.observe(observed);
   return {};
 }

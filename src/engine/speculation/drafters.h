@@ -27,7 +27,7 @@ struct DraftingSequence {
 
 /// The rows of a generation in a step that has ended.
 struct StepRows {
-  SequenceDrafts* drafts = nullptr;
+  SequenceDrafts* drafts = nullptr;  ///< nullptr: none
   std::span<const int32_t> tokens;  ///< of the rows that stay in the sequence
   int32_t position = 0;             ///< of the first of them
   int64_t first_row = 0;            ///< its index in the step
@@ -51,17 +51,15 @@ class Drafters {
   /// over all sequences.
   void propose(std::span<const DraftingSequence> sequences, int32_t decoding, int64_t max_rows);
 
-  /// Passes the outputs of tapped layers to the drafters. `plan` and `result`: of the step, which
-  /// is the model's last one. Errors of the model: the drafters miss the rows.
-  void observe(const model::StepPlan& plan, const model::StepResult& result,
-               std::span<const StepRows> sequences);
+  /// Passes the outputs of tapped layers to the drafters. `plan`: of the model's last step. Errors
+  /// of the model: the drafters miss the rows.
+  void observe(const model::StepPlan& plan, std::span<const StepRows> sequences);
 
   /// Records the duration of a step of decode rows.
   void record_step(int32_t rows, int32_t sequences, double seconds);
 
  private:
-  Status observe(size_t drafter, const model::StepPlan& plan, const model::StepResult& result,
-                 std::span<const StepRows> sequences);
+  Status observe(size_t drafter, const model::StepPlan& plan, std::span<const StepRows> sequences);
   void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
   /// Cost of a further row that verifies a draft, relative to that of a token without drafts: as
   /// measured, or what a single generation's is assumed to be; 0 if it is not known yet, or was

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/layer_outputs.h"
+
 namespace chimere::engine {
 
 SequenceDrafts::SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
@@ -137,11 +139,7 @@ void SequenceDrafts::add_needs(model::StepPlan& plan, bool prompt) const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const bool reads_kv = entries_[i].type->reads_draft_kv;
     if (reads_kv && follows(i, prompt)) plan.update_draft_kv = true;
-    if (!observes(i, prompt)) continue;
-    for (const int32_t layer : entries_[i].drafter->taps()) {
-      const auto at = std::ranges::lower_bound(plan.taps, layer);
-      if (at == plan.taps.end() || *at != layer) plan.taps.insert(at, layer);
-    }
+    if (observes(i, prompt)) add_taps(entries_[i].drafter->taps(), plan);
   }
 }
 

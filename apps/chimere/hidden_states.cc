@@ -1,0 +1,411 @@
+// chimere hidden-states: what a model's layers compute while it continues texts, to train drafters
+// on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/output_file.h"
+#include "base/sha256.h"
+#include "base/stopwatch.h"
+#include "command.h"
+#include "engine/engine.h"
+#include "engram_texts.h"
+#include "gguf/writer.h"
+#include "json.h"
+#include "loading.h"
+#include "progress_line.h"
+#include "quant/quant.h"
+#include "runtime/request.h"
+#include "text/chat_template.h"
+
+namespace chimere::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct HiddenStatesFlags {
+  std::string model;
+  std::string texts;
+  std::string output;
+  std::string layer_list;
+  std::vector<int32_t> layers;  ///< of the list
+  std::string set = "texts";
+  int64_t prompt_tokens = 256;
+  int64_t parallel = 64;
+  int64_t shard = 256;
+};
+
+/// A text with what the model added to it.
+struct HiddenText {
+  std::vector<int32_t> tokens;
+  int32_t prompt = 0;          ///< tokens of the text
+  std::vector<uint16_t> rows;  ///< f16 [tokens, layers * n_embd]; zeros for the last token
+};
+
+constexpr const char* kManifest = "hidden-states.json";
+constexpr int64_t kDefaultGenerated = 256;
+/// Shorter texts say too little to be continued.
+constexpr size_t kMinPrompt = 8;
+constexpr int32_t kMaxLayer = 4096;
+constexpr const char* kLayers = "layer";
+
+/// The prompts of a file: of JSON lines with "messages", "question" or "prompt"; or the documents of
+/// read_documents(), cut to `most` tokens. Errors: kInvalidData.
+class Prompts {
+ public:
+  Prompts(const runtime::LoadedModel& loaded, const Settings& settings, int64_t most)
+      : loaded_(loaded), settings_(settings), most_(static_cast<size_t>(most)) {}
+
+  Result<std::vector<std::vector<int32_t>>> read(const std::string& path) {
+    std::vector<std::vector<int32_t>> prompts;
+    const text::Tokenizer& tokenizer = *loaded_.tokenizer;
+    if (!path.ends_with(".jsonl")) {
+      CHIMERE_TRY(const auto documents, read_documents(path));
+      for (const std::string& document : documents) {
+        // A token has few bytes; a whole book need not be encoded for its beginning.
+        auto tokens = tokenizer.encode(document.substr(0, most_ * 16), false);
+        if (tokens.size() < kMinPrompt) continue;
+        tokens.resize(std::min(tokens.size(), most_));
+        prompts.push_back(std::move(tokens));
+      }
+      return prompts;
+    }
+    CHIMERE_TRY(const std::string lines, read_file(path));
+    std::istringstream stream(lines);
+    int64_t number = 0;
+    for (std::string line; std::getline(stream, line);) {
+      ++number;
+      if (line.empty()) continue;
+      auto prompt = of_line(line);
+      if (!prompt.ok()) {
+        return invalid_data(fmt::format("{}:{}: {}", path, number, prompt.error().message));
+      }
+      if (prompt->size() <= most_) prompts.push_back(*std::move(prompt));
+    }
+    return prompts;
+  }
+
+ private:
+  Result<std::vector<int32_t>> of_line(const std::string& line) {
+    const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto text_of = [&](const char* field) { return row.value(field, std::string()); };
+    if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) {
+      return loaded_.tokenizer->encode(text_of("prompt"), /*special=*/true);
+    }
+    std::vector<text::ChatMessage> messages;
+    if (row.is_object() && row.contains("question") && row["question"].is_string()) {
+      messages.push_back({.role = "user", .content = text_of("question")});
+    } else if (row.is_object() && row.contains("messages") && row["messages"].is_array()) {
+      for (const Json& m : row["messages"]) {
+        const bool whole = m.is_object() && m.contains("role") && m["role"].is_string() &&
+                           m.contains("content") && m["content"].is_string();
+        if (!whole) return invalid_data("a message needs a role and a content, both texts");
+        messages.push_back({.role = m["role"], .content = m["content"]});
+      }
+      while (!messages.empty() && messages.back().role == "assistant") messages.pop_back();
+    }
+    if (messages.empty()) {
+      return invalid_data("a line is an object with \"prompt\", \"question\" or \"messages\"");
+    }
+    if (!template_) {
+      template_.emplace(runtime::load_prompt_template(*loaded_.file, *loaded_.tokenizer, settings_,
+                                                      [](const std::string&) {}));
+    }
+    if (!template_->ok()) return template_->error();
+    CHIMERE_TRY(
+        const text::RenderedChat chat,
+        (*template_)->render(messages, {}, {.reasoning = settings_.get(settings::kReasoning)}));
+    return text::encode_chat(*loaded_.tokenizer, chat);
+  }
+
+  const runtime::LoadedModel& loaded_;
+  const Settings& settings_;
+  size_t most_;
+  std::optional<Result<text::PromptTemplate>> template_;
+};
+
+/// Lets the model continue the prompts, several at once. Errors: those of the engine.
+Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine,
+                                               const engine::Request& like,
+                                               std::span<const std::vector<int32_t>> prompts,
+                                               uint64_t first_seed) {
+  std::vector<HiddenText> texts(prompts.size());
+  Status status;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    HiddenText& text = texts[i];
+    text.prompt = static_cast<int32_t>(prompts[i].size());
+    engine::Request request = like;
+    request.prompt = prompts[i];
+    request.sampling.seed = first_seed + i;
+    request.on_rows = [&text](const engine::TappedRows& rows) {
+      if (rows.position != static_cast<int32_t>(text.tokens.size())) return;  // told below
+      text.tokens.insert(text.tokens.end(), rows.tokens.begin(), rows.tokens.end());
+      for (size_t r = 0; r < rows.tokens.size(); ++r) {
+        for (const ConstMatrixView& output : rows.outputs) {
+          const float* row = output.row(static_cast<int64_t>(r));
+          std::transform(row, row + output.cols, std::back_inserter(text.rows), quant::f32_to_f16);
+        }
+      }
+    };
+    request.on_finish = [&text, &status](const engine::Outcome& outcome) {
+      const size_t all = static_cast<size_t>(text.prompt) + outcome.tokens.size();
+      if (outcome.reason == engine::FinishReason::kError) {
+        status = outcome.error;
+      } else if (text.tokens.size() + 1 != all) {
+        status = io_error("rows of a text could not be read back from the device");
+      } else {
+        text.rows.resize(text.rows.size() + text.rows.size() / text.tokens.size());
+        text.tokens.push_back(outcome.tokens.back().id);
+      }
+    };
+    CHIMERE_CHECK_OK(engine.submit(std::move(request)));
+  }
+  while (engine.step()) {
+  }
+  CHIMERE_CHECK_OK(status);
+  return texts;
+}
+
+template <typename T>
+Status add_tensor(gguf::Writer& to, const char* name, std::vector<int64_t> dims, DType type,
+                  const std::vector<T>& values) {
+  return to.add_tensor(name, dims, type, values.data(), values.size() * sizeof(T));
+}
+
+/// Writes a shard; see docs/drafters.md. Errors: kIo.
+Status write_shard(const std::string& path, const std::vector<HiddenText>& texts,
+                   const HiddenStatesFlags& flags, int64_t n_embd) {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> starts;
+  std::vector<int32_t> prompts;
+  std::vector<uint16_t> rows;
+  for (const HiddenText& text : texts) {
+    starts.push_back(static_cast<int32_t>(tokens.size()));
+    prompts.push_back(text.prompt);
+    tokens.insert(tokens.end(), text.tokens.begin(), text.tokens.end());
+    rows.insert(rows.end(), text.rows.begin(), text.rows.end());
+  }
+  gguf::Writer writer;
+  writer.set_string("general.type", "hidden-states");
+  writer.set_i32s("hidden_states.layers", flags.layers);
+  writer.set_u32("hidden_states.embedding_length", static_cast<uint32_t>(n_embd));
+  writer.set_string("hidden_states.set", flags.set);
+  const auto n = static_cast<int64_t>(tokens.size());
+  const auto m = static_cast<int64_t>(starts.size());
+  const int64_t width = n_embd * static_cast<int64_t>(flags.layers.size());
+  CHIMERE_CHECK_OK(add_tensor(writer, "tokens", {n}, DType::kI32, tokens));
+  CHIMERE_CHECK_OK(add_tensor(writer, "starts", {m}, DType::kI32, starts));
+  CHIMERE_CHECK_OK(add_tensor(writer, "prompts", {m}, DType::kI32, prompts));
+  CHIMERE_CHECK_OK(add_tensor(writer, "rows", {width, n}, DType::kF16, rows));
+  return writer.write(path);
+}
+
+std::string sha256_of(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.finish();
+}
+
+/// The list of finished shards, which is written anew after each.
+class Manifest {
+ public:
+  /// Continues that of the folder if it was made with the same `inputs`. Errors: kInvalidArgument
+  /// (it was made with others), kInvalidData (a damaged list, or a shard with another checksum),
+  /// kIo.
+  static Result<Manifest> open(const std::string& folder, const Json& inputs) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return io_error(folder + ": " + error.message());
+    Manifest manifest(folder);
+    const std::string path = folder + "/" + kManifest;
+    if (!std::filesystem::exists(path)) {
+      manifest.json_ = {{"inputs", inputs}, {"shards", Json::array()}};
+      return manifest;
+    }
+    CHIMERE_TRY(const std::string text, read_file(path));
+    manifest.json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!manifest.json_.is_object() || !manifest.json_.contains("shards") ||
+        !manifest.json_["shards"].is_array()) {
+      return invalid_data(path + " is damaged; remove the folder's files to begin anew.");
+    }
+    if (manifest.json_.value("inputs", Json()) != inputs) {
+      return invalid_argument(folder +
+                              " has hidden states of another model, other texts or other settings; "
+                              "name another folder.");
+    }
+    for (const Json& shard : manifest.json_["shards"]) {
+      const std::string file = folder + "/" + shard.value("file", std::string());
+      CHIMERE_TRY(const std::string bytes, read_file(file));
+      if (sha256_of(bytes) != shard.value("sha256", std::string())) {
+        return invalid_data(file + " has changed since it was written; remove the folder's files.");
+      }
+      manifest.done_ += shard.value("texts", size_t{0});
+      manifest.tokens_ += shard.value("tokens", int64_t{0});
+    }
+    return manifest;
+  }
+
+  size_t done() const { return done_; }         ///< texts
+  int64_t tokens() const { return tokens_; }    ///< of these texts, prompts included
+  std::string next_file() const {
+    return fmt::format("{:05}.gguf", json_["shards"].size());
+  }
+  Status add(const std::string& file, const std::vector<HiddenText>& texts) {
+    int64_t tokens = 0;
+    for (const HiddenText& text : texts) tokens += static_cast<int64_t>(text.tokens.size());
+    CHIMERE_TRY(const std::string bytes, read_file(folder_ + "/" + file));
+    json_["shards"].push_back({{"file", file},
+                               {"texts", texts.size()},
+                               {"tokens", tokens},
+                               {"sha256", sha256_of(bytes)}});
+    done_ += texts.size();
+    tokens_ += tokens;
+    const std::string path = folder_ + "/" + kManifest;
+    const std::string partial = path + ".partial";
+    std::ofstream out(partial, std::ios::binary);
+    out << json_.dump(1) << '\n';
+    out.close();
+    std::error_code error;
+    if (out) std::filesystem::rename(partial, path, error);
+    return out && !error ? Status() : io_error(path + " could not be written");
+  }
+
+ private:
+  explicit Manifest(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string folder_;
+  Json json_;
+  size_t done_ = 0;
+  int64_t tokens_ = 0;
+};
+
+/// Everything that the shards depend on.
+Result<Json> inputs_of(const HiddenStatesFlags& flags, const engine::Request& request,
+                       const gguf::Reader& model) {
+  CHIMERE_TRY(const std::string texts, read_file(flags.texts));
+  Json inputs = {{"model", std::filesystem::path(model.path()).filename().string()},
+                 {"model_bytes", model.file_bytes()},
+                 {"texts_sha256", sha256_of(texts)},
+                 {"layers", flags.layers},
+                 {"set", flags.set},
+                 {"prompt_tokens", flags.prompt_tokens},
+                 {"max_tokens", request.max_tokens},
+                 {"shard", flags.shard},
+                 {"seed", request.sampling.seed},
+                 {"temperature", request.sampling.temperature},
+                 {"top_k", request.sampling.top_k},
+                 {"top_p", request.sampling.top_p},
+                 {"min_p", request.sampling.min_p}};
+  // As a file says it: numbers compare equal after a round trip.
+  return Json::parse(inputs.dump());
+}
+
+Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
+  const Settings& settings = line.settings;
+  CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));
+  if (!std::ranges::is_sorted(flags.layers, std::less_equal<>())) {
+    return invalid_argument("--layers must rise, as in --layers 1,4,7.");
+  }
+  CHIMERE_TRY(auto file, open_model(settings, flags.model));
+  const int64_t wanted = settings.get(settings::kMaxTokens);
+  const int64_t generated = wanted > 0 ? wanted : kDefaultGenerated;
+  runtime::MemoryRequest memory;
+  memory.contexts = flags.parallel;
+  memory.default_context = flags.prompt_tokens + generated + 1;
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(std::move(file), settings, memory));
+  CHIMERE_TRY(const auto prompts, Prompts(loaded, settings, flags.prompt_tokens).read(flags.texts));
+  CHIMERE_TRY(engine::Request request, runtime::request_from(settings, loaded, {}));
+  request.max_tokens = static_cast<int32_t>(generated);
+  request.taps = flags.layers;
+  request.speculation = engine::Speculation::off();
+  if (settings.get(settings::kSeed) < 0) request.sampling.seed = 1;
+  CHIMERE_TRY(const Json inputs, inputs_of(flags, request, *loaded.file));
+  CHIMERE_TRY(Manifest manifest, Manifest::open(flags.output, inputs));
+  const auto parallel = static_cast<int32_t>(flags.parallel);
+  CHIMERE_TRY(const auto engine,
+              engine::Engine::create(*loaded.model, *loaded.tokenizer,
+                                     {.max_step_rows = loaded.step_rows,
+                                      .max_running = parallel,
+                                      .context = loaded.context,
+                                      .pool = loaded.pool.get()}));
+  {
+    ProgressLine progress(settings);
+    const Stopwatch clock;
+    const int64_t before = manifest.tokens();
+    if (manifest.done() > 0 && !settings.get(settings::kQuiet)) {
+      std::cerr << fmt::format("Continuing after {} texts\n", manifest.done());
+    }
+    while (manifest.done() < prompts.size()) {
+      const size_t n =
+          std::min(static_cast<size_t>(flags.shard), prompts.size() - manifest.done());
+      CHIMERE_TRY(const std::vector<HiddenText> texts,
+                  continue_texts(*engine, request, std::span(prompts).subspan(manifest.done(), n),
+                                 request.sampling.seed + manifest.done()));
+      const std::string name = manifest.next_file();
+      CHIMERE_CHECK_OK(write_shard(flags.output + "/" + name, texts, flags,
+                                   loaded.model->n_embd()));
+      CHIMERE_CHECK_OK(manifest.add(name, texts));
+      progress.show(fmt::format("{} of {} texts, {:.0f} tokens a second   ", manifest.done(),
+                                prompts.size(),
+                                static_cast<double>(manifest.tokens() - before) / clock.seconds()));
+    }
+  }
+  if (line.json) {
+    print_json({{"path", flags.output}, {"texts", manifest.done()}, {"tokens", manifest.tokens()}});
+  } else {
+    std::cout << fmt::format("{}: {} texts, {} tokens\n", flags.output, manifest.done(),
+                             manifest.tokens());
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_hidden_states(Command& app, CommandLine& line) {
+  const auto flags = std::make_shared<HiddenStatesFlags>();
+  Command command =
+      add_command(app, line, "hidden-states",
+                  "Writes what layers compute while the model continues texts, to train drafters",
+                  [&line, flags] { return write_hidden_states(line, *flags); });
+  command.option("MODEL", flags->model, "The model: a GGUF file, or a name in the model folder")
+      .required()
+      .check(not_empty(kNameModel));
+  command
+      .option("-f,--file", flags->texts,
+              "Texts to continue: JSON lines (.jsonl) with \"prompt\", \"question\" or "
+              "\"messages\", or documents, each ended by a zero byte")
+      .required();
+  command
+      .option("-o,--output", flags->output,
+              "Folder for the files; an interrupted run continues there")
+      .required()
+      .check(not_empty("name the folder to write to"));
+  command
+      .option("--layers", flags->layer_list,
+              "The layers, counted from 0, separated by commas: their outputs are written")
+      .required()
+      .check(number_list(0, kMaxLayer, kLayers));
+  command.option("--set", flags->set, "Name of the kind of text, kept in the files").show_default();
+  command
+      .option("--prompt-tokens", flags->prompt_tokens,
+              "Tokens of a document that are given to the model, and of a longest line")
+      .range(8, 1 << 20)
+      .show_default();
+  command.option("--parallel", flags->parallel, "Texts that are continued at the same time")
+      .range(1, 448)
+      .show_default();
+  command.option("--shard", flags->shard, "Texts in each file").range(1, 1 << 20).show_default();
+  add_settings(command, line,
+               {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kQuiet});
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,36 @@
+// Outputs of a model's layers for some rows of a step, in host memory.
+#ifndef CHIMERE_ENGINE_LAYER_OUTPUTS_H_
+#define CHIMERE_ENGINE_LAYER_OUTPUTS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/model.h"
+#include "model/step.h"
+#include "tensor/view.h"
+
+namespace chimere::engine {
+
+/// Makes the outputs of these layers, rising, part of the plan's taps.
+void add_taps(std::span<const int32_t> layers, model::StepPlan& plan);
+
+class LayerOutputs {
+ public:
+  /// Copies the outputs of `layers` for rows [first, first + rows) of the model's last step, whose
+  /// plan was `plan`; none if the plan did not tap all of them. Errors: those of read_tap().
+  static Result<LayerOutputs> read(model::Model& model, const model::StepPlan& plan,
+                                   std::span<const int32_t> layers, int64_t first, int64_t rows);
+
+  /// [rows, n_embd] of each layer.
+  std::span<const ConstMatrixView> views() const { return views_; }
+
+ private:
+  std::vector<float> values_;
+  std::vector<ConstMatrixView> views_;
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_LAYER_OUTPUTS_H_
