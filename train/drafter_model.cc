@@ -85,14 +85,12 @@ Result<DrafterTarget> read_target(const gguf::Reader& file, torch::Device device
   return out;
 }
 
-DrafterConfig DrafterConfig::of(const DrafterTarget& target) {
-  DrafterConfig c;
-  c.n_vocab = target.embedding.size(0);
-  c.n_embd = target.embedding.size(1);
-  c.context = target.context;
-  c.rope_base = target.rope_base;
-  c.eps = target.eps;
-  return c;
+void DrafterConfig::fit(const DrafterTarget& target) {
+  n_vocab = target.embedding.size(0);
+  n_embd = target.embedding.size(1);
+  context = target.context;
+  rope_base = target.rope_base;
+  eps = target.eps;
 }
 
 Status DrafterConfig::check() const {

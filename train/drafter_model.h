@@ -33,7 +33,7 @@ Result<DrafterTarget> read_target(const gguf::Reader& file, torch::Device device
 
 /// Hyper-parameters, named like their GGUF metadata.
 struct DrafterConfig {
-  int64_t n_vocab = 0;  ///< of the target, as are n_embd and context
+  int64_t n_vocab = 0;  ///< of the target, as are n_embd, context, rope_base and eps
   int64_t n_embd = 0;
   int64_t context = 4096;
   int64_t n_layer = 2;
@@ -47,8 +47,8 @@ struct DrafterConfig {
   double eps = 1e-6;
   std::vector<int64_t> taps;  ///< layers of the target, from 0, whose outputs are read
 
-  /// With the sizes of a target.
-  static DrafterConfig of(const DrafterTarget& target);
+  /// Takes what is the target's: sizes, context, rotation and eps.
+  void fit(const DrafterTarget& target);
   /// Errors: kInvalidData (sizes that are no drafter's).
   Status check() const;
 };
