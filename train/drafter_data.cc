@@ -70,8 +70,8 @@ Status HiddenStates::add(const std::string& path, int64_t n_embd, int64_t n_voca
   CHIMERE_TRY(const auto layers, file.get_int_array("hidden_states.layers"));
   CHIMERE_TRY(const int64_t width, file.get_int("hidden_states.embedding_length"));
   if (shards_.empty()) layers_ = layers;
-  const bool rise = std::adjacent_find(layers.begin(), layers.end(),
-                                       std::greater_equal<>()) == layers.end();
+  const bool rise =
+      std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
   if (layers.empty() || layers.front() < 0 || !rise || layers != layers_) {
     return invalid_data(path + ": hidden_states.layers do not rise or differ from other shards'.");
   }
@@ -90,9 +90,8 @@ Status HiddenStates::add(const std::string& path, int64_t n_embd, int64_t n_voca
   }
   shard.tokens = static_cast<const int32_t*>(tokens->data);
   shard.rows = static_cast<const uint8_t*>(rows->data);
-  const bool known = std::all_of(shard.tokens, shard.tokens + n, [&](int32_t token) {
-    return token >= 0 && token < n_vocab;
-  });
+  const bool known = std::all_of(shard.tokens, shard.tokens + n,
+                                 [&](int32_t token) { return token >= 0 && token < n_vocab; });
   if (!known) return invalid_data(path + ": tokens outside the target's vocabulary.");
   const auto* start = static_cast<const int32_t*>(starts->data);
   const auto* prompt = static_cast<const int32_t*>(prompts->data);
@@ -186,16 +185,14 @@ Result<DrafterBatch> AnchorOrder::batch(int64_t step, bool pinned) {
   for (int64_t i = 0; i < b; ++i) {
     windows.push_back(window(visit(step * b + i), random));
     const Window& last = windows.back();
-    most = std::max(most,
-                    *std::max_element(last.anchors.begin(), last.anchors.end()) - last.first);
+    most = std::max(most, *std::max_element(last.anchors.begin(), last.anchors.end()) - last.first);
   }
   most = (most + kRowsMultiple - 1) / kRowsMultiple * kRowsMultiple;
-  const auto integers = torch::TensorOptions().dtype(torch::kLong);
-  DrafterBatch out{
-      torch::zeros({b, most, data_.row_size()},
-                   torch::TensorOptions().dtype(torch::kHalf).pinned_memory(pinned)),
-      torch::zeros({b}, integers), torch::zeros({b, a}, integers), torch::zeros({b, a}, integers),
-      torch::full({b, a, drafts}, -1, integers)};
+  const auto options = torch::TensorOptions().pinned_memory(pinned);
+  const auto integers = options.dtype(torch::kLong);
+  DrafterBatch out{torch::zeros({b, most, data_.row_size()}, options.dtype(torch::kHalf)),
+                   torch::zeros({b}, integers), torch::zeros({b, a}, integers),
+                   torch::zeros({b, a}, integers), torch::full({b, a, drafts}, -1, integers)};
   auto* labels = out.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < b; ++i) {
     const Window& w = windows[static_cast<size_t>(i)];

@@ -74,7 +74,7 @@ struct DrafterBatch {
 };
 
 struct AnchorChoice {
-  int64_t batch = 16;   ///< sequences a step
+  int64_t batch = 16;    ///< sequences a step
   int64_t anchors = 24;  ///< of each
   int64_t window = 512;  ///< rows of context at most
   int64_t block = 16;
@@ -83,15 +83,15 @@ struct AnchorChoice {
 
 /// Selects the blocks of each step, as a pure function of seed and step. An epoch visits a sequence
 /// once per `window` generated tokens, in a shuffled order. Anchors are distinct positions from the
-/// prompt's last token on. A window that begins within its text has anchors in its second half only,
-/// so that they see context as in decoding.
+/// prompt's last token on. A window that begins within its text has anchors in its second half
+/// only, so that they see context as in decoding.
 class AnchorOrder {
  public:
   /// `data` must outlive this. Errors: kInvalidData (no sequence with a generated token and one
   /// after it), kInvalidArgument.
   static Result<AnchorOrder> create(const HiddenStates& data, const AnchorChoice& choice);
 
-  /// With rows in pinned memory if `pinned`. Errors: kIo, kInvalidData (a shard changed).
+  /// In pinned memory if `pinned`. Errors: kIo, kInvalidData (a shard changed).
   Result<DrafterBatch> batch(int64_t step, bool pinned = false);
 
  private:

@@ -105,8 +105,7 @@ Status run(DrafterTrainer& trainer, const BlockDrafter& model, const RunOptions&
     }
     if (options.minutes > 0 && at == kMeasureTo) {
       (void)sums.sum().item<float>();
-      const double a_step =
-          (timer.seconds() - measured_from) / double(kMeasureTo - kMeasureFrom);
+      const double a_step = (timer.seconds() - measured_from) / double(kMeasureTo - kMeasureFrom);
       const double left = kTimeShare * (60 * options.minutes - timer.seconds());
       const auto fit = at + static_cast<int64_t>(std::max(0.0, left) / a_step);
       trainer.set_steps(std::min(trainer.steps(), fit));
@@ -167,9 +166,8 @@ Status train(Arguments& a) {
   config.taps = data.layers();
   CHIMERE_CHECK_OK(config.check());
   CHIMERE_CHECK_OK(check_mask(config, target));
-  CHIMERE_TRY(AnchorOrder order,
-              AnchorOrder::create(
-                  data, {recipe.batch, anchors, recipe.window, config.block, recipe.seed}));
+  CHIMERE_TRY(AnchorOrder order, AnchorOrder::create(data, {recipe.batch, anchors, recipe.window,
+                                                            config.block, recipe.seed}));
   BlockDrafter model(config, target, recipe.seed);
   if (!init.empty()) CHIMERE_CHECK_OK(read_init(init, model));
   int64_t n_parameters = 0;
@@ -225,12 +223,11 @@ Status evaluate(Arguments& a) {
     for (const auto& [set, sequences] : by_set(data, static_cast<size_t>(most))) {
       CHIMERE_TRY(const Replay result, replay(*model, data, sequences, block));
       std::printf("%s, %s: tau %.3f  (%lld tokens, %lld steps, %lld sequences)\n  accepted",
-                  folder.c_str(), set.c_str(), result.tau(),
-                  static_cast<long long>(result.tokens), static_cast<long long>(result.steps),
-                  static_cast<long long>(result.sequences));
+                  folder.c_str(), set.c_str(), result.tau(), static_cast<long long>(result.tokens),
+                  static_cast<long long>(result.steps), static_cast<long long>(result.sequences));
       for (size_t i = 0; i < result.places.size(); ++i) {
-        std::printf(" %.3f", double(result.accepted[i]) /
-                                 double(std::max<int64_t>(1, result.places[i])));
+        std::printf(" %.3f",
+                    double(result.accepted[i]) / double(std::max<int64_t>(1, result.places[i])));
       }
       std::printf("\n");
       std::fflush(stdout);

@@ -166,7 +166,8 @@ Tensor BlockDrafter::norm(const Tensor& x, const std::string& name) const {
 
 Tensor BlockDrafter::rotated(const Tensor& y, const std::string& norm_name,
                              const Tensor& positions) const {
-  const Tensor heads = y.view({y.size(0), y.size(1), -1, config_.head_dim});
+  const Tensor heads =
+      y.view({y.size(0), y.size(1), y.size(2) / config_.head_dim, config_.head_dim});
   const Tensor normed = rms_norm(heads, weight(norm_name), config_.eps, torch::kFloat);
   return rotate(normed, positions, config_.head_dim, config_.rope_base).to(y.scalar_type());
 }
@@ -189,10 +190,10 @@ Tensor BlockDrafter::attention(const Tensor& x, int64_t i, const DrafterContext&
                                const Places& places) const {
   const int64_t b = x.size(0), s = places.block, a = x.size(1) / s, d = config_.head_dim;
   const int64_t h = config_.n_head_kv, g = config_.n_head / h, w = context.keys[0].size(2);
-  const Tensor q = rotated(linear(x, in_layer(i, "attn_q")), in_layer(i, "attn_q_norm"),
-                           places.positions);
-  const Tensor k = rotated(linear(x, in_layer(i, "attn_k")), in_layer(i, "attn_k_norm"),
-                           places.positions);
+  const Tensor q =
+      rotated(linear(x, in_layer(i, "attn_q")), in_layer(i, "attn_q_norm"), places.positions);
+  const Tensor k =
+      rotated(linear(x, in_layer(i, "attn_k")), in_layer(i, "attn_k_norm"), places.positions);
   const Tensor v = linear(x, in_layer(i, "attn_v"));
   // The queries of a group share keys: they are rows of one product.
   const Tensor queries =
@@ -209,10 +210,10 @@ Tensor BlockDrafter::attention(const Tensor& x, int64_t i, const DrafterContext&
   const Tensor within = torch::matmul(queries, own(k).transpose(-1, -2)).to(torch::kFloat);
   const Tensor shares =
       (torch::cat({before, within}, -1) / std::sqrt(double(d))).softmax(-1).to(x.scalar_type());
-  const Tensor of_context = torch::matmul(
-      shares.narrow(-1, 0, w).reshape({b, h, a * g * s, w}), context.values[layer]);
-  const Tensor mixed = of_context.view({b, h, a, g * s, d}) +
-                       torch::matmul(shares.narrow(-1, w, s), own(v));
+  const Tensor of_context =
+      torch::matmul(shares.narrow(-1, 0, w).reshape({b, h, a * g * s, w}), context.values[layer]);
+  const Tensor mixed =
+      of_context.view({b, h, a, g * s, d}) + torch::matmul(shares.narrow(-1, w, s), own(v));
   return linear(
       mixed.view({b, h, a, g, s, d}).permute({0, 2, 4, 1, 3, 5}).reshape({b, a * s, h * g * d}),
       in_layer(i, "attn_output"));

@@ -30,9 +30,9 @@ class Drafters : public testing::Test {
     folder_ = std::filesystem::temp_directory_path() / ("chimere-drafter-" + std::to_string(seed_));
     std::filesystem::create_directories(folder_);
     torch::manual_seed(seed_);
-    target_.embedding = torch::randn({kVocab, kWidth});
+    target_.embedding = torch::randn({kVocab, kWidth}) * 0.3;
     target_.output = target_.embedding;
-    target_.norm = torch::full({kWidth}, 0.5);
+    target_.norm = torch::ones({kWidth});
     hidden_of_token_ = torch::randn({kVocab, kLayers * kWidth});
     config_ = {.n_ff = 64,
                .n_head = 2,
@@ -69,8 +69,8 @@ class Drafters : public testing::Test {
     for (size_t r = 0; r < tokens.size(); ++r) {
       if ((r + 1) % kLength == 0) continue;  // the target did not compute the last token
       const auto* from = hidden_of_token_.data_ptr<float>() + tokens[r] * kLayers * kWidth;
-      std::transform(from, from + kLayers * kWidth, rows.begin() + static_cast<std::ptrdiff_t>(
-                                                                     r * kLayers * kWidth),
+      std::transform(from, from + kLayers * kWidth,
+                     rows.begin() + static_cast<std::ptrdiff_t>(r * kLayers * kWidth),
                      quant::f32_to_f16);
     }
     gguf::Writer out;
@@ -145,9 +145,8 @@ TEST_F(Drafters, GradientsReachAllTensors) {
   BlockDrafter model(config_, target_, seed_);
   const Tensor rows = torch::randn({2, 9, kLayers * kWidth});
   const DrafterContext context = model.read(rows, integers({0, 4}));
-  const Tensor hidden =
-      model.forward(context, integers({1, 2, 3, 4}).view({2, 2}),
-                    integers({5, 9, 6, 13}).view({2, 2}), kBlock);
+  const Tensor hidden = model.forward(context, integers({1, 2, 3, 4}).view({2, 2}),
+                                      integers({5, 9, 6, 13}).view({2, 2}), kBlock);
   ASSERT_EQ(hidden.sizes(), (torch::IntArrayRef{2, 2, kBlock, kWidth}));
   (hidden * torch::randn_like(hidden)).sum().backward();
   EXPECT_EQ(model.parameters().size(), 3U + 11U * 2U);
@@ -163,8 +162,7 @@ TEST_F(Drafters, TheLossInPartsIsThatOfTheWhole) {
   const Tensor hidden = torch::randn({11, kWidth}).set_requires_grad(true);
   const Tensor target = torch::randint(kVocab, {11}, torch::kLong), weight = torch::rand({11});
   Tensor choice;
-  const Tensor loss =
-      weighted_cross_entropy(hidden, target_.output, target, weight, 3, &choice);
+  const Tensor loss = weighted_cross_entropy(hidden, target_.output, target, weight, 3, &choice);
   (loss * 2).backward();
   const Tensor got = hidden.grad().clone();
   hidden.mutable_grad() = Tensor();
@@ -210,7 +208,8 @@ TEST_F(Drafters, ABlockSeesTheRowsBeforeItsAnchorOnly) {
   EXPECT_TRUE(model.logits(rows[0].narrow(0, 0, 0), 0, 5, kBlock).isfinite().all().item<bool>());
   EXPECT_EQ(model.logits(rows[0], 0, 5, 2).sizes(), (torch::IntArrayRef{1, kVocab}));
   // Keys turn with their distance to the block, not with their position in the text.
-  const Tensor here = model.logits(rows[0], 3, 5, kBlock), there = model.logits(rows[0], 50, 5, kBlock);
+  const Tensor here = model.logits(rows[0], 3, 5, kBlock),
+               there = model.logits(rows[0], 50, 5, kBlock);
   EXPECT_LT(largest(here - there), 1e-2);
 }
 

@@ -16,8 +16,7 @@ class WeightedCrossEntropy : public torch::autograd::Function<WeightedCrossEntro
  public:
   /// The gradient is made with the logits at hand.
   static Tensor forward(AutogradContext* context, const Tensor& hidden, const Tensor& output,
-                        const Tensor& target, const Tensor& weight, int64_t chunk,
-                        Tensor* choice) {
+                        const Tensor& target, const Tensor& weight, int64_t chunk, Tensor* choice) {
     const int64_t n = hidden.size(0);
     Tensor sum = torch::zeros({}, weight.options());
     Tensor gradient = torch::empty_like(hidden);
@@ -94,8 +93,8 @@ Result<Tensor> DrafterTrainer::step() {
   ++step_;
   const Tensor right = (choice.view_as(batch.labels) == batch.labels).to(torch::kFloat);
   const Tensor blocks = has_label.select(-1, 0).sum();
-  return torch::stack({loss.detach(), right.select(-1, 0).sum() / blocks,
-                       right.cumprod(-1).sum() / blocks + 1});
+  return torch::stack(
+      {loss.detach(), right.select(-1, 0).sum() / blocks, right.cumprod(-1).sum() / blocks + 1});
 }
 
 Result<Replay> replay(const BlockDrafter& model, const HiddenStates& data,
@@ -112,8 +111,8 @@ Result<Replay> replay(const BlockDrafter& model, const HiddenStates& data,
       sequences.begin(), sequences.end(),
       [](const HiddenSequence& a, const HiddenSequence& b) { return a.size < b.size; });
   for (size_t from = 0; from < sequences.size(); from += kReplayed) {
-    const std::span part = std::span(sequences).subspan(
-        from, std::min(kReplayed, sequences.size() - from));
+    const std::span part =
+        std::span(sequences).subspan(from, std::min(kReplayed, sequences.size() - from));
     const auto b = static_cast<int64_t>(part.size());
     const int64_t most = part.back().size;
     Tensor rows = torch::zeros({b, most, data.row_size()}, torch::kHalf);
