@@ -113,8 +113,8 @@ agents:  ## Codex, Claude Code and opencode edit a file through the server (down
 train-tests:  ## the trainers' tests (libtorch)
 	@scripts/setup run test train
 	@cmake --preset train-tests $(LIMITS) >/dev/null
-	@cmake --build $(BUILD)/train-tests -j $(JOBS) --target chimere-train chimere-vocabulary chimere-companion trainer_test companion_test
-	@ctest --test-dir $(BUILD)/train-tests -R '^(trainer|companion)_test$$' -j $(JOBS) --output-on-failure --no-tests=error
+	@cmake --build $(BUILD)/train-tests -j $(JOBS) --target chimere-train chimere-vocabulary chimere-companion chimere-drafter trainer_test companion_test drafter_test
+	@ctest --test-dir $(BUILD)/train-tests -R '^(trainer|companion|drafter)_test$$' -j $(JOBS) --output-on-failure --no-tests=error
 
 slow-disk:  ## the tests of `make test` on one core, with every open for writing, truncate, fsync and rename delayed by 2 ms
 	@$(MAKE) --no-print-directory tests-all TIMEOUT_FACTOR=$$((4 * $(TIMEOUT_FACTOR)))

@@ -18,10 +18,14 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
 }
 
 Tensor rotate(const Tensor& x, int64_t n_rot, double base) {
-  const int64_t half = n_rot / 2, t = x.size(1);
+  return rotate(x, torch::arange(x.size(1), torch::device(x.device())), n_rot, base);
+}
+
+Tensor rotate(const Tensor& x, const Tensor& positions, int64_t n_rot, double base) {
+  const int64_t half = n_rot / 2;
   const auto options = torch::device(x.device()).dtype(torch::kFloat);
   const Tensor frequency = torch::pow(base, torch::arange(half, options) * (-2.0 / double(n_rot)));
-  const Tensor angle = torch::outer(torch::arange(t, options), frequency).view({t, 1, half});
+  const Tensor angle = positions.to(torch::kFloat).unsqueeze(-1).unsqueeze(-1) * frequency;
   const Tensor c = angle.cos(), s = angle.sin();
   const Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
   return torch::cat({a * c - b * s, a * s + b * c, x.narrow(-1, 2 * half, x.size(-1) - 2 * half)},

@@ -13,6 +13,9 @@ torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
 /// Rotary positions (Su et al. 2021, arXiv:2104.09864) of x [B, T, H, D]: the pairs (i, i + n_rot /
 /// 2) of the first n_rot dimensions, as NeoX has them.
 torch::Tensor rotate(const torch::Tensor& x, int64_t n_rot, double base);
+/// The same at given positions, [T] or [B, T].
+torch::Tensor rotate(const torch::Tensor& x, const torch::Tensor& positions, int64_t n_rot,
+                     double base);
 
 }  // namespace chimere::train
 

@@ -22,7 +22,10 @@ bool has_kernels(const Tensor& x, torch::Dtype type) {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, torch::Dtype type) {
 #ifdef CHIMERE_TRAIN_CUDA
-  if (has_kernels(x, type) && x.size(-1) % 256 == 0) return cuda::rms_norm(x, weight, eps);
+  const int64_t n = x.size(-1);
+  if (has_kernels(x, type) && (n == 256 || n == 512 || n == 1024)) {
+    return cuda::rms_norm(x, weight, eps);
+  }
 #endif
   const Tensor x32 = x.to(torch::kFloat);
   return (x32 * torch::rsqrt(x32.square().mean(-1, true) + eps) * weight).to(type);

@@ -16,7 +16,7 @@ constexpr double kMuonScale = 0.2;  // about the root mean square of an Adam upd
 bool is_hidden_matrix(const std::string& name) {
   for (const char* part : {"attn_qkv.", "attn_gate.", "ssm_out.", "attn_q.", "attn_k.", "attn_v.",
                            "attn_output.", "_exps.", "gate_shexp.", "up_shexp.", "down_shexp.",
-                           "eh_proj.", "ffn_gate.", "ffn_up.", "ffn_down."}) {
+                           "eh_proj.", "fc.weight", "ffn_gate.", "ffn_up.", "ffn_down."}) {
     if (name.find(part) != std::string::npos) return true;
   }
   return false;

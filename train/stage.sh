@@ -1,7 +1,7 @@
 #!/bin/sh
 # Training on a machine with a GPU, nvcc and python3 with torch but without Debian's packages, where each command transfers
 # little data. WORK is a folder of that machine that outlives a command; all three commands can be repeated.
-#   train/stage.sh store PIECES WORK                 builds chimere-train; stores the pieces (of train/pack.sh) of a folder, and
+#   train/stage.sh store PIECES WORK                 builds the trainers; stores the pieces (of train/pack.sh) of a folder, and
 #                                                    unpacks them when all are present
 #   train/stage.sh train WORK RESULTS MIX [FLAGS]    runs one training stage with the flags of chimere-train train, then
 #                                                    exports WORK/model.gguf as MIX
@@ -18,7 +18,7 @@ build() {
   prefix=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
   cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TRAIN_CUDA=ON -DCMAKE_BUILD_TYPE=Release -DCHIMERE_TESTS=OFF \
     -DCMAKE_PREFIX_PATH="$prefix" -DCHIMERE_TRAIN_WERROR=OFF >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
-  ninja -C "$work/build" chimere-train >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
+  ninja -C "$work/build" chimere-train chimere-drafter >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
 }
 
 unpack() {

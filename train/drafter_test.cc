@@ -1,0 +1,325 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/fresh_seed.h"
+#include "drafter_trainer.h"
+#include "gguf/writer.h"
+#include "quant/quant.h"
+#include "quantise.h"
+
+namespace chimere::train {
+namespace {
+
+using torch::Tensor;
+
+constexpr int64_t kVocab = 48, kWidth = 32, kLayers = 2, kBlock = 4;
+constexpr int64_t kPrompt = 5, kLength = 40;
+constexpr int32_t kMask = 47;
+
+class Drafters : public testing::Test {
+ protected:
+  void SetUp() override {
+    torch::set_num_threads(1);  // small tensors: more threads would only add waiting
+    seed_ = fresh_seed();
+    folder_ = std::filesystem::temp_directory_path() / ("chimere-drafter-" + std::to_string(seed_));
+    std::filesystem::create_directories(folder_);
+    torch::manual_seed(seed_);
+    target_.embedding = torch::randn({kVocab, kWidth}) * 0.3;
+    target_.output = target_.embedding;
+    target_.norm = torch::ones({kWidth});
+    hidden_of_token_ = torch::randn({kVocab, kLayers * kWidth});
+    config_ = {.n_ff = 64,
+               .n_head = 2,
+               .n_head_kv = 1,
+               .head_dim = 16,
+               .block = kBlock,
+               .mask_token = kMask,
+               .taps = {1, 3}};
+    config_.fit(target_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// Eight tokens in a circle, forwards or backwards from a random one: an anchor alone does not
+  /// tell what follows, the row before it does.
+  std::vector<int32_t> circle(std::mt19937_64& random) const {
+    const auto from = static_cast<int32_t>(random() % 8);
+    const int32_t step = random() % 2 == 0 ? 1 : 7;
+    std::vector<int32_t> text(kLength);
+    for (int32_t i = 0; i < kLength; ++i) text[static_cast<size_t>(i)] = 3 + (from + i * step) % 8;
+    return text;
+  }
+
+  /// A shard of `n` circles; rows are a function of their tokens.
+  void write_shard(const std::string& name, int32_t n) const {
+    std::mt19937_64 random(seed_);
+    std::vector<int32_t> tokens, starts, prompts;
+    for (int32_t i = 0; i < n; ++i) {
+      const auto text = circle(random);
+      starts.push_back(static_cast<int32_t>(tokens.size()));
+      prompts.push_back(kPrompt);
+      tokens.insert(tokens.end(), text.begin(), text.end());
+    }
+    std::vector<uint16_t> rows(tokens.size() * kLayers * kWidth);
+    for (size_t r = 0; r < tokens.size(); ++r) {
+      if ((r + 1) % kLength == 0) continue;  // the target did not compute the last token
+      const auto* from = hidden_of_token_.data_ptr<float>() + tokens[r] * kLayers * kWidth;
+      std::transform(from, from + kLayers * kWidth,
+                     rows.begin() + static_cast<std::ptrdiff_t>(r * kLayers * kWidth),
+                     quant::f32_to_f16);
+    }
+    gguf::Writer out;
+    out.set_string("general.type", "hidden-states");
+    out.set_i32s("hidden_states.layers", {1, 3});
+    out.set_u32("hidden_states.embedding_length", kWidth);
+    out.set_string("hidden_states.set", "circles");
+    const auto rows_n = static_cast<int64_t>(tokens.size());
+    const auto add = [&](const char* tensor, const std::vector<int32_t>& values) {
+      return out.add_tensor(tensor, {static_cast<int64_t>(values.size())}, DType::kI32,
+                            values.data(), values.size() * 4);
+    };
+    ASSERT_TRUE(add("tokens", tokens).ok());
+    ASSERT_TRUE(add("starts", starts).ok());
+    ASSERT_TRUE(add("prompts", prompts).ok());
+    ASSERT_TRUE(out.add_tensor("rows", {kLayers * kWidth, rows_n}, DType::kF16, rows.data(),
+                               rows.size() * 2)
+                    .ok());
+    ASSERT_TRUE(out.write((folder_ / name).string()).ok());
+  }
+
+  Result<HiddenStates> open() const {
+    return HiddenStates::open({folder_.string()}, kWidth, kVocab);
+  }
+
+  uint64_t seed_ = 0;
+  std::filesystem::path folder_;
+  DrafterTarget target_;
+  DrafterConfig config_;
+  Tensor hidden_of_token_;  ///< [V, kLayers * kWidth]
+};
+
+Tensor integers(const std::vector<int64_t>& values) { return torch::tensor(values, torch::kLong); }
+
+double largest(const Tensor& x) { return x.abs().max().item<double>(); }
+
+TEST_F(Drafters, AStepIsAFunctionOfItsNumber) {
+  write_shard("00000.gguf", 5);
+  write_shard("00001.gguf", 6);
+  const auto data = *open();
+  ASSERT_EQ(data.sequences().size(), 11U);
+  EXPECT_EQ(data.layers(), (std::vector<int64_t>{1, 3}));
+  const AnchorChoice choice{.batch = 4, .anchors = 6, .window = 16, .block = kBlock, .seed = 5};
+  AnchorOrder a = *AnchorOrder::create(data, choice), b = *AnchorOrder::create(data, choice);
+  for (const int64_t step : {0, 7, 3}) {
+    const DrafterBatch x = *a.batch(step), y = *b.batch(step);
+    EXPECT_TRUE(x.rows.equal(y.rows));
+    EXPECT_TRUE(x.labels.equal(y.labels));
+    EXPECT_TRUE(x.positions.equal(y.positions));
+    EXPECT_GE(x.positions.min().item<int64_t>(), kPrompt - 1);
+    EXPECT_LE(x.positions.max().item<int64_t>(), kLength - 2);
+    // Circles: the label after a label is one step on, in one of the two directions.
+    EXPECT_GE(x.labels.select(-1, 0).min().item<int64_t>(), 3);
+    const Tensor way = (x.labels.select(-1, 0) - x.anchors).remainder(8);
+    EXPECT_TRUE(((way == 1) | (way == 7)).all().item<bool>());
+    for (int64_t i = 0; i < choice.batch; ++i) {
+      const int64_t first = x.first[i].item<int64_t>();
+      for (int64_t j = 0; j < choice.anchors; ++j) {
+        const int64_t before = x.positions[i][j].item<int64_t>() - 1 - first;
+        ASSERT_GE(before, 0);
+        ASSERT_LT(before, choice.window);
+        // The row before the anchor is that of the token before it.
+        const int64_t token = (x.anchors[i][j] - 3 - way[i][j] + 8).remainder(8).item<int64_t>();
+        const Tensor want = hidden_of_token_[token + 3];
+        EXPECT_LT(largest(x.rows[i][before].to(torch::kFloat) - want), 0.01);
+      }
+    }
+  }
+}
+
+TEST_F(Drafters, GradientsReachAllTensors) {
+  BlockDrafter model(config_, target_, seed_);
+  const Tensor rows = torch::randn({2, 9, kLayers * kWidth});
+  const DrafterContext context = model.read(rows, integers({0, 4}));
+  const Tensor hidden = model.forward(context, integers({1, 2, 3, 4}).view({2, 2}),
+                                      integers({5, 9, 6, 13}).view({2, 2}), kBlock);
+  ASSERT_EQ(hidden.sizes(), (torch::IntArrayRef{2, 2, kBlock, kWidth}));
+  (hidden * torch::randn_like(hidden)).sum().backward();
+  EXPECT_EQ(model.parameters().size(), 3U + 11U * 2U);
+  for (const auto& [name, value] : model.parameters()) {
+    ASSERT_TRUE(value.grad().defined()) << name;
+    EXPECT_TRUE(value.grad().isfinite().all().item<bool>()) << name;
+    EXPECT_GT(largest(value.grad()), 1e-8) << name;
+  }
+  EXPECT_FALSE(target_.embedding.requires_grad());
+}
+
+TEST_F(Drafters, TheLossInPartsIsThatOfTheWhole) {
+  const Tensor hidden = torch::randn({11, kWidth}).set_requires_grad(true);
+  const Tensor target = torch::randint(kVocab, {11}, torch::kLong), weight = torch::rand({11});
+  Tensor choice;
+  const Tensor loss = weighted_cross_entropy(hidden, target_.output, target, weight, 3, &choice);
+  (loss * 2).backward();
+  const Tensor got = hidden.grad().clone();
+  hidden.mutable_grad() = Tensor();
+  const Tensor logits = torch::linear(hidden, target_.output);
+  const Tensor want =
+      -(logits.log_softmax(-1).gather(1, target.unsqueeze(1)).squeeze(1) * weight).sum();
+  (want * 2).backward();
+  EXPECT_NEAR(loss.item<double>(), want.item<double>(), 1e-3);
+  EXPECT_LT(largest(got - hidden.grad()), 1e-4);
+  EXPECT_TRUE(choice.equal(logits.argmax(-1)));
+}
+
+// Several blocks of several texts at once give what each gives alone from the rows before its
+// anchor: rows at and after it have no influence.
+TEST_F(Drafters, ABlockSeesTheRowsBeforeItsAnchorOnly) {
+  const BlockDrafter model(config_, target_, seed_);
+  const torch::NoGradGuard no_grad;
+  const Tensor rows = torch::randn({2, 10, kLayers * kWidth});
+  const std::vector<int64_t> first{0, 30}, anchors{11, 12, 13, 14}, positions{4, 10, 31, 36};
+  const auto all = [&](const Tensor& r) {
+    const Tensor hidden =
+        model.forward(model.read(r, integers(first)), integers(anchors).view({2, 2}),
+                      integers(positions).view({2, 2}), kBlock);
+    return torch::linear(hidden.narrow(2, 1, kBlock - 1), target_.output);
+  };
+  const Tensor together = all(rows);
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t b = i / 2, at = positions[static_cast<size_t>(i)] - first[static_cast<size_t>(b)];
+    const Tensor mine = together[b][i % 2];
+    const Tensor alone = model.logits(rows[b].narrow(0, 0, at), first[static_cast<size_t>(b)],
+                                      anchors[static_cast<size_t>(i)], kBlock);
+    EXPECT_LT(largest(alone - mine), 1e-3) << i;
+    if (at < 10) {
+      Tensor changed = rows.clone();
+      changed[b].narrow(0, at, 10 - at).normal_();
+      EXPECT_LT(largest(all(changed)[b][i % 2] - mine), 1e-5) << i;
+    }
+    Tensor changed = rows.clone();
+    changed[b].narrow(0, at - 1, 1).normal_();
+    EXPECT_GT(largest(all(changed)[b][i % 2] - mine), 1e-3) << i;
+  }
+  // Without context, too, and with fewer rows than in training.
+  EXPECT_TRUE(model.logits(rows[0].narrow(0, 0, 0), 0, 5, kBlock).isfinite().all().item<bool>());
+  EXPECT_EQ(model.logits(rows[0], 0, 5, 2).sizes(), (torch::IntArrayRef{1, kVocab}));
+  // Keys turn with their distance to the block, not with their position in the text.
+  const Tensor here = model.logits(rows[0], 3, 5, kBlock),
+               there = model.logits(rows[0], 50, 5, kBlock);
+  EXPECT_LT(largest(here - there), 1e-2);
+}
+
+/// Steps of replay(), one block at a time.
+int64_t replayed_steps(const BlockDrafter& model, const HiddenStates& data, int64_t block) {
+  int64_t steps = 0;
+  for (const HiddenSequence& s : data.sequences()) {
+    Tensor rows = torch::empty({s.size, data.row_size()}, torch::kHalf);
+    data.copy_rows(s, 0, s.size, rows.data_ptr());
+    const auto text = data.tokens(s);
+    for (int64_t at = s.prompt; at < s.size - 1; ++steps) {
+      const Tensor drafts =
+          model.logits(rows.narrow(0, 0, at), 0, text[static_cast<size_t>(at)], block).argmax(-1);
+      int64_t right = 0;
+      while (right < block - 1 && at + 1 + right < s.size &&
+             drafts[right].item<int64_t>() == text[static_cast<size_t>(at + 1 + right)]) {
+        ++right;
+      }
+      at += right + 1;
+    }
+  }
+  return steps;
+}
+
+TEST_F(Drafters, LearnCircles) {
+  write_shard("00000.gguf", 24);
+  const auto data = *open();
+  Recipe recipe;
+  recipe.steps = 300;
+  recipe.warmup = 10;
+  recipe.batch = 8;
+  recipe.window = 24;
+  recipe.seed = seed_;
+  recipe.learning_rate = 1e-2;
+  recipe.quantise_from = 0.8;
+  BlockDrafter model(config_, target_, seed_);
+  AnchorOrder order = *AnchorOrder::create(data, {.batch = recipe.batch,
+                                                  .anchors = 8,
+                                                  .window = recipe.window,
+                                                  .block = kBlock,
+                                                  .seed = seed_});
+  DrafterTrainer trainer(model, order, recipe, default_gamma(kBlock));
+  double first_loss = 0, length = 0, first_right = 0;
+  while (trainer.step_count() < trainer.steps()) {
+    const Tensor now = *trainer.step();
+    if (trainer.step_count() == 1) first_loss = now[0].item<double>();
+    if (trainer.step_count() > trainer.steps() - 10) {
+      first_right += now[1].item<double>() / 10;
+      length += now[2].item<double>() / 10;
+    }
+  }
+  const torch::NoGradGuard no_grad;
+  const Replay result = *replay(model, data, data.sequences(), kBlock);
+  std::cout << "first loss " << first_loss << ", first drafts right " << first_right
+            << ", accepted length " << length << ", tau " << result.tau() << "\n";
+  EXPECT_GT(first_right, 0.9);  // 0.5 without context
+  EXPECT_GT(length, 3.2);       // of 4, and less at the ends of texts
+  EXPECT_GT(result.tau(), 3.2);
+  EXPECT_EQ(result.sequences, 24);
+  EXPECT_EQ(result.tokens, 24 * (kLength - 1 - kPrompt));
+  EXPECT_EQ(result.steps, replayed_steps(model, data, kBlock));
+  const Replay shorter = *replay(model, data, data.sequences(), 2);
+  EXPECT_EQ(shorter.steps, replayed_steps(model, data, 2));
+  EXPECT_LE(shorter.tau(), 2.0);
+  ASSERT_EQ(shorter.places.size(), 1U);
+  EXPECT_LE(shorter.accepted[0], shorter.places[0]);
+}
+
+TEST_F(Drafters, AFileHasTheSameWeights) {
+  const BlockDrafter model(config_, target_, seed_);
+  const torch::NoGradGuard no_grad;
+  const std::string path = (folder_ / "drafter.gguf").string();
+  for (const Mix mix : {Mix::kF32, Mix::kQ8_0, Mix::kShipped}) {
+    ASSERT_TRUE(write_drafter(model, mix, path).ok());
+    const auto file = *gguf::Reader::open(path);
+    const auto again = read_drafter(*file, target_);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    const DrafterConfig& c = (*again)->config();
+    EXPECT_EQ(c.taps, config_.taps);
+    EXPECT_EQ(c.block, config_.block);
+    EXPECT_EQ(c.mask_token, config_.mask_token);
+    EXPECT_EQ(c.n_vocab, config_.n_vocab);
+    EXPECT_EQ(file->tensors().size(), model.parameters().size());
+    EXPECT_EQ(*file->get_int_array("dflash.target_layers"), (std::vector<int64_t>{2, 4}));
+    for (const auto& [name, value] : model.parameters()) {
+      const Tensor& got = (*again)->parameters().at(name);
+      if (mix == Mix::kQ8_0) {
+        EXPECT_LT(largest(got - value), 0.01 * largest(value)) << name;
+      } else {
+        const bool rounded = mix == Mix::kShipped && has_four_bits(name, value);
+        EXPECT_TRUE(got.equal(rounded ? rounded_to_four_bits(value) : value)) << name;
+      }
+    }
+  }
+  DrafterTarget other = target_;
+  other.embedding = torch::randn({kVocab + 1, kWidth});
+  EXPECT_FALSE(read_drafter(**gguf::Reader::open(path), other).ok());
+}
+
+TEST_F(Drafters, DamagedShardsAreErrors) {
+  EXPECT_FALSE(open().ok());  // an empty folder
+  write_shard("00000.gguf", 2);
+  EXPECT_TRUE(open().ok());
+  EXPECT_FALSE(HiddenStates::open({folder_.string()}, kWidth, 9).ok());  // tokens up to 10
+  EXPECT_FALSE(HiddenStates::open({folder_.string()}, kWidth / 2, kVocab).ok());
+  gguf::Writer out;
+  out.set_string("general.type", "model");
+  ASSERT_TRUE(out.write((folder_ / "00001.gguf").string()).ok());
+  EXPECT_FALSE(open().ok());
+}
+
+}  // namespace
+}  // namespace chimere::train
