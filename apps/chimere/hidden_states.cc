@@ -58,8 +58,8 @@ constexpr size_t kMinPrompt = 8;
 constexpr int32_t kMaxLayer = 4096;
 constexpr const char* kLayers = "layer";
 
-/// The prompts of a file: of JSON lines with "messages", "question" or "prompt"; or the documents of
-/// read_documents(), cut to `most` tokens. Errors: kInvalidData.
+/// The prompts of a file: of JSON lines, or the documents of read_documents(). Documents and the
+/// values of "prompt" are cut to `most` tokens, longer conversations left out. Errors: kInvalidData.
 class Prompts {
  public:
   Prompts(const runtime::LoadedModel& loaded, const Settings& settings, int64_t most)
@@ -99,7 +99,9 @@ class Prompts {
     const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const auto text_of = [&](const char* field) { return row.value(field, std::string()); };
     if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) {
-      return loaded_.tokenizer->encode(text_of("prompt"), /*special=*/true);
+      auto tokens = loaded_.tokenizer->encode(text_of("prompt"), /*special=*/true);
+      tokens.resize(std::min(tokens.size(), most_));
+      return tokens;
     }
     std::vector<text::ChatMessage> messages;
     if (row.is_object() && row.contains("question") && row["question"].is_string()) {
@@ -397,7 +399,8 @@ void declare_hidden_states(Command& app, CommandLine& line) {
   command.option("--set", flags->set, "Name of the kind of text, kept in the files").show_default();
   command
       .option("--prompt-tokens", flags->prompt_tokens,
-              "Tokens of a document that are given to the model, and of a longest line")
+              "Tokens that are given to the model: prompts and documents are cut, longer "
+              "conversations left out")
       .range(8, 1 << 20)
       .show_default();
   command.option("--parallel", flags->parallel, "Texts that are continued at the same time")
