@@ -3,7 +3,7 @@
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
-//   [--threads N] [--draft-tokens N] [--modes off,auto]
+//   [--threads N] [--draft-tokens N] [--modes off,auto] [--draft-model FILE]
 //
 // EVALUATION: the folder models/evaluation. The modes alternate (off, mtp, ngram, auto, off, ...);
 // each mode has its own engine, whose draft statistics carry over from prompt to prompt, and the
@@ -38,6 +38,7 @@ using Mode = std::pair<std::string, Speculation>;
 struct Options {
   std::string model;
   std::string evaluation;
+  std::string draft_model;  ///< empty: none
   size_t prompts = 100;
   int32_t tokens = 96;
   int runs = 3;
@@ -45,6 +46,7 @@ struct Options {
   int threads = 2;
   int draft_tokens = 0;
   std::vector<Mode> modes = {{"off", Speculation::off()},
+                             {"dflash", *Speculation::named("dflash")},
                              {"mtp", *Speculation::named("mtp")},
                              {"ngram", *Speculation::named("ngram")},
                              {"auto", Speculation::automatic()}};  ///< `off` first
@@ -147,12 +149,14 @@ RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prom
   return result;
 }
 
-/// False if a text differs.
+/// False if a text differs. `draft`: nullptr: none.
 bool measure(const Set& set, float temperature, const Options& options, model::Model& model,
-             const text::Tokenizer& tokenizer) {
+             model::Model* draft, const text::Tokenizer& tokenizer) {
   const std::vector<Mode>& modes = options.modes;
   std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
-  for (auto& e : engines) e = engine::Engine::create(model, tokenizer, {}).value();
+  for (auto& e : engines) {
+    e = engine::Engine::create(model, tokenizer, {.draft_model = draft}).value();
+  }
   std::vector<RunResult> sums(modes.size());
   std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
@@ -266,6 +270,14 @@ int bench(const Options& options) {
     return 2;
   }
   const auto tokenizer = text::Tokenizer::create(std::move(vocabulary).value()).value();
+  std::unique_ptr<gguf::Reader> draft_file;
+  std::unique_ptr<kernels::Ops> draft_ops;
+  std::unique_ptr<model::Model> draft;
+  if (!options.draft_model.empty()) {
+    draft_file = gguf::Reader::open(options.draft_model).value();
+    draft_ops = kernels::make_cpu_ops(pool);
+    draft = model::load_block_drafter(*draft_file, **file, *draft_ops, wanted).value();
+  }
   const std::vector<Set> sets = read_sets(options, *tokenizer);
   print_curve(options, **model, sets[1].prompts.front());
   std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s %8s %8s\n", "prompts", "tokens", "mode",
@@ -273,7 +285,7 @@ int bench(const Options& options) {
               "drafted");
   for (const Set& set : sets) {
     for (const float temperature : {0.0F, 0.8F}) {
-      if (!measure(set, temperature, options, **model, *tokenizer)) return 1;
+      if (!measure(set, temperature, options, **model, draft.get(), *tokenizer)) return 1;
     }
   }
   return 0;
@@ -287,7 +299,8 @@ int main(int argc, char** argv) {
   if (argc < 3 || argc % 2 == 0) {
     std::fprintf(stderr,
                  "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
-                 "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST]\n");
+                 "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST] "
+                 "[--draft-model FILE]\n");
     return 2;
   }
   options.model = argv[1];
@@ -299,6 +312,10 @@ int main(int argc, char** argv) {
       std::erase_if(options.modes, [&](const auto& mode) {
         return wanted.find("," + mode.first + ",") == std::string::npos;
       });
+      continue;
+    }
+    if (name == "--draft-model") {
+      options.draft_model = argv[i + 1];
       continue;
     }
     const int value = std::max(1, std::atoi(argv[i + 1]));
@@ -318,6 +335,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "unknown: %s\n", name.c_str());
       return 2;
     }
+  }
+  if (options.draft_model.empty()) {
+    std::erase_if(options.modes, [](const auto& mode) { return mode.first == "dflash"; });
   }
   return chimere::bench(options);
 }

@@ -8,10 +8,14 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
+#include "base/thread_pool.h"
 #include "drafter_trainer.h"
 #include "gguf/writer.h"
+#include "kernels/api.h"
+#include "model/model.h"
 #include "quant/quant.h"
 #include "quantise.h"
+#include "support/tiny_model.h"
 
 namespace chimere::train {
 namespace {
@@ -319,6 +323,63 @@ TEST_F(Drafters, DamagedShardsAreErrors) {
   out.set_string("general.type", "model");
   ASSERT_TRUE(out.write((folder_ / "00001.gguf").string()).ok());
   EXPECT_FALSE(open().ok());
+}
+
+TEST_F(Drafters, TheEngineComputesTheSame) {
+  const auto target_path = (folder_ / "target").string();
+  const auto drafter_path = (folder_ / "drafter").string();
+  ASSERT_TRUE(test::make_tiny_model({.seed = seed_})->write(target_path).ok());
+  const auto target_file = gguf::Reader::open(target_path).value();
+  DrafterTarget target = *read_target(*target_file, torch::kCPU, torch::kFloat);
+  DrafterConfig config = {.n_layer = 2,
+                          .n_ff = 48,
+                          .n_head = 4,
+                          .n_head_kv = 2,
+                          .head_dim = 16,
+                          .block = 6,
+                          .mask_token = 7,
+                          .taps = {0, 2, 3}};
+  config.fit(target);
+  BlockDrafter drafter(config, target, seed_);
+  for (auto& [name, value] : drafter.parameters()) {
+    const torch::NoGradGuard no_grad;
+    if (value.dim() == 1) value.add_(torch::randn_like(value) * 0.2);
+  }
+  ASSERT_TRUE(write_drafter(drafter, Mix::kF32, drafter_path).ok());
+  const auto file = gguf::Reader::open(drafter_path).value();
+  ThreadPool pool(1);
+  const auto ops = kernels::make_cpu_ops(pool);
+  const auto loaded = model::load_block_drafter(*file, *target_file, *ops, {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  model::Model& engine = **loaded;
+  EXPECT_EQ(engine.block_draft()->taps, (std::vector<int32_t>{0, 2, 3}));
+
+  constexpr int64_t kRows = 9;
+  const Tensor rows = torch::randn({kRows, 3 * 64});
+  const auto state = engine.states().create_sequence();
+  model::StepPlan append;
+  model::SequenceRows& context = append.sequences.emplace_back();
+  context.state = state.get();
+  context.tokens.assign(kRows, model::SequenceRows::kEmbeddingRow);
+  context.embeddings.assign(rows.data_ptr<float>(), rows.data_ptr<float>() + rows.numel());
+  ASSERT_TRUE(engine.forward(append).ok());
+  model::StepPlan draft;
+  model::SequenceRows& block = draft.sequences.emplace_back();
+  block.state = state.get();
+  block.tokens = {11, 7, 7, 7, 7, 7};
+  block.logits_of = {1, 2, 3, 4, 5};
+  block.revocable = true;
+  block.block = 6;
+  const auto result = engine.forward(draft);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  const torch::NoGradGuard no_grad;
+  const Tensor want = drafter.logits(rows, 0, 11, 6);
+  for (int64_t r = 0; r < 5; ++r) {
+    const Tensor got = torch::from_blob(const_cast<float*>(result->logits.row(r)),
+                                        {result->logits.cols}, torch::kFloat);
+    // The engine rounds what it multiplies with quantised weights; these are f32.
+    EXPECT_LT(largest(got - want[r]), 0.02 * largest(want)) << "row " << r;
+  }
 }
 
 }  // namespace

@@ -87,12 +87,12 @@ class DflashDrafter final : public Drafter {
     int64_t n_rows = 0;
     for (const DraftTarget& t : targets) {
       const auto& state = static_cast<const DflashState&>(*t.state);
-      const int32_t size = std::min(draft_.block_size, t.proposal->most() + 1);
+      const int32_t size = draft_.block_size;  // masks that are missing would change the others
       const auto computed = static_cast<int32_t>(t.history.size()) - 1;
       if (state.rows == nullptr || state.end != computed) continue;
       if (n_rows + size > model_.max_step_rows()) break;
       n_rows += size;
-      plan.sequences.push_back(block_rows(*state.rows, t.history.back(), size));
+      plan.sequences.push_back(block_rows(*state.rows, t.history.back(), t.proposal->most()));
       t.proposal->count_pass();
       drafting.push_back(&t);
     }
@@ -138,14 +138,15 @@ class DflashDrafter final : public Drafter {
     return rows;
   }
 
-  model::SequenceRows block_rows(state::SequenceState& state, int32_t newest, int32_t size) const {
+  /// `most`: drafts.
+  model::SequenceRows block_rows(state::SequenceState& state, int32_t newest, int32_t most) const {
     model::SequenceRows rows;
     rows.state = &state;
-    rows.tokens.assign(static_cast<size_t>(size), draft_.mask_token);
+    rows.tokens.assign(static_cast<size_t>(draft_.block_size), draft_.mask_token);
     rows.tokens.front() = newest;
-    for (int32_t i = 1; i < size; ++i) rows.logits_of.push_back(i);
+    for (int32_t i = 1; i < draft_.block_size && i <= most; ++i) rows.logits_of.push_back(i);
     rows.revocable = true;
-    rows.block = size;
+    rows.block = draft_.block_size;
     return rows;
   }
 
