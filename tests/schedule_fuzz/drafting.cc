@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/engram_mixture.h"
 #include "engine/prefix_cache.h"
+#include "engine/speculation/dflash_drafter.h"
 #include "engine/speculation/drafter.h"
 #include "engine/speculation/lookup_drafter.h"
 #include "engine/speculation/mtp_drafter.h"
@@ -38,12 +39,14 @@ constexpr engine::DrafterType kBlockDrafter = {
     .computes = true,
     .expected_rates = test::block_drafter_rates,
     .create = [](const engine::DrafterModels& models) -> std::unique_ptr<engine::Drafter> {
+      if (models.draft->block_draft() != nullptr) return nullptr;
       return test::make_block_drafter(models, {0, 1}, block_counts);
     },
 };
 
-constexpr std::array<const engine::DrafterType*, 4> kDrafters = {
-    &kBlockDrafter, &engine::kTableDrafter, &engine::kMtpDrafter, &engine::kLookupDrafter};
+constexpr std::array<const engine::DrafterType*, 5> kDrafters = {
+    &kBlockDrafter, &engine::kTableDrafter, &engine::kMtpDrafter, &engine::kLookupDrafter,
+    &engine::kDflashDrafter};
 
 engine::Speculation speculation_of(DraftSource source) {
   if (source == DraftSource::kAuto) return engine::Speculation::automatic();
@@ -158,14 +161,18 @@ Drafted random_request(std::mt19937& random, DraftSource source,
   return d;
 }
 
-/// The first two requests have the drafters that every model can use.
-std::vector<Drafted> random_requests(std::mt19937& random) {
+/// The first two requests have the drafters that every model can use. `dflash`: the draft model is
+/// a DFlash model.
+std::vector<Drafted> random_requests(std::mt19937& random, bool dflash) {
   const std::vector<std::vector<int32_t>> prompts = random_prompts(random);
   std::vector<Drafted> requests;
   const size_t n = 2 + random() % 4;
   for (size_t i = 0; i < n; ++i) {
-    const size_t source = i < 2 ? i : random() % kDraftSourceNames.size();
-    requests.push_back(random_request(random, static_cast<DraftSource>(source), prompts));
+    auto source = static_cast<DraftSource>(i < 2 ? i : random() % kDraftSourceNames.size());
+    if (source == DraftSource::kBlock || source == DraftSource::kDflash) {
+      source = dflash ? DraftSource::kDflash : DraftSource::kBlock;
+    }
+    requests.push_back(random_request(random, source, prompts));
   }
   std::shuffle(requests.begin(), requests.end(), random);
   return requests;
@@ -232,7 +239,7 @@ std::optional<std::string> drafted_generations(model::Model& model, model::Model
   options.drafters = kDrafters;
   auto engine = engine::Engine::create(model, small_tokenizer(), options);
   if (!engine.ok()) return engine.error().message;
-  const std::vector<Drafted> requests = random_requests(random);
+  const std::vector<Drafted> requests = random_requests(random, draft_model.block_draft() != nullptr);
   block_counts = {};
   const auto outcomes = run_together(requests, *tables, **engine, random);
   if (!outcomes.ok()) return outcomes.error().message;

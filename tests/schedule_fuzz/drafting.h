@@ -15,9 +15,10 @@
 namespace chimere::fuzz {
 
 /// Where the drafts of a generation come from.
-enum class DraftSource { kBlock, kTables, kMtp, kLookup, kAny, kAuto };
-inline constexpr std::array<std::string_view, 6> kDraftSourceNames = {
-    "block drafter", "n-gram tables", "MTP head", "prompt lookup", "any of them", "auto"};
+enum class DraftSource { kBlock, kTables, kMtp, kLookup, kDflash, kAny, kAuto };
+inline constexpr std::array<std::string_view, 7> kDraftSourceNames = {
+    "block drafter", "n-gram tables", "MTP head", "prompt lookup",
+    "DFlash", "any of them", "auto"};
 
 struct DraftingCounts {
   struct Drafts {
@@ -39,7 +40,7 @@ struct DraftingCounts {
 /// Runs random requests with drafters, n-gram tables, adapters, reasoning budgets and samplers on
 /// `model`, several at a time and some of the same prompt; some are cancelled. Every generation
 /// must have the tokens and log-probabilities that it has alone, on `solo`, without drafts and
-/// cache. `draft_model`: of the block drafter. `folder`: for the tables' files. Returns the
+/// cache. `draft_model`: of support/block_drafter.h, or a DFlash model. `folder`: for the tables' files. Returns the
 /// failure, if any.
 std::optional<std::string> drafted_generations(model::Model& model, model::Model& draft_model,
                                                model::Model& solo, uint32_t seed,

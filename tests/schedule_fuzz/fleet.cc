@@ -10,6 +10,7 @@
 #include "support/family_model.h"
 #include "support/synthetic_model.h"
 #include "support/tiny_adapter.h"
+#include "support/tiny_drafter.h"
 
 namespace chimere::fuzz {
 namespace {
@@ -104,15 +105,21 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
 }
 
 /// On the CPU if `device` is nullptr.
-Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
-            kernels::cuda::Device* device, const model::ModelOptions& options,
-            const kernels::cuda::WeightPlacement& places = {}) {
+Status make_ops(FleetModel::Instance& instance, int threads, kernels::cuda::Device* device,
+                const kernels::cuda::WeightPlacement& places) {
   instance.pool = std::make_unique<ThreadPool>(threads);
   if (device != nullptr) {
     CHIMERE_TRY(instance.ops, kernels::cuda::make_cuda_ops(*device, *instance.pool, places));
   } else {
     instance.ops = kernels::make_cpu_ops(*instance.pool);
   }
+  return {};
+}
+
+Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
+            kernels::cuda::Device* device, const model::ModelOptions& options,
+            const kernels::cuda::WeightPlacement& places = {}) {
+  CHIMERE_CHECK_OK(make_ops(instance, threads, device, places));
   CHIMERE_TRY(instance.model, test::load_any_model(file, *instance.ops, options));
   return {};
 }
@@ -124,7 +131,13 @@ Status load_oracle(FleetModel::Instance& instance, const gguf::Reader& file,
   return {};
 }
 
-/// A plain transformer, whatever the target is.
+Status open(const gguf::Writer& writer, FleetModel::Drafter& drafter) {
+  drafter.bytes = writer.bytes();
+  CHIMERE_TRY(drafter.file, gguf::Reader::from_bytes(drafter.bytes.data(), drafter.bytes.size()));
+  return {};
+}
+
+/// A plain transformer, whatever the target is, and a drafter of the target's size.
 Status load_drafters(FleetModel& m, uint64_t seed, kernels::cuda::Device* first,
                      kernels::cuda::Device* second) {
   test::TinyModel shape;
@@ -135,11 +148,25 @@ Status load_drafters(FleetModel& m, uint64_t seed, kernels::cuda::Device* first,
   shape.n_heads = 2;
   shape.n_kv_heads = 1;
   shape.n_vocab = kVocabulary;
-  CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(shape));
-  m.draft_bytes = writer.bytes();
-  CHIMERE_TRY(m.draft_file, gguf::Reader::from_bytes(m.draft_bytes.data(), m.draft_bytes.size()));
-  CHIMERE_CHECK_OK(load(m.drafters[0], *m.draft_file, 1, first, {}));
-  return load(m.drafters[1], *m.draft_file, 2, second, {});
+  CHIMERE_TRY(const gguf::Writer plain, test::make_tiny_model(shape));
+  CHIMERE_CHECK_OK(open(plain, m.plain));
+  CHIMERE_CHECK_OK(load(m.plain.with_threads[0], *m.plain.file, 1, first, {}));
+  CHIMERE_CHECK_OK(load(m.plain.with_threads[1], *m.plain.file, 2, second, {}));
+
+  shape.n_embd = static_cast<int>(m.solo.model->n_embd());
+  // The second layer is the last of some models.
+  CHIMERE_TRY(const gguf::Writer dflash,
+              test::make_tiny_drafter({.seed = seed, .taps = {0, 1}, .mask_token = 3}, shape));
+  CHIMERE_CHECK_OK(open(dflash, m.dflash));
+  const auto load_dflash = [&m](FleetModel::Instance& instance) -> Status {
+    CHIMERE_TRY(instance.model,
+                model::load_block_drafter(*m.dflash.file, *m.file, *instance.ops, {}));
+    return {};
+  };
+  CHIMERE_CHECK_OK(make_ops(m.dflash.with_threads[0], 1, first, {}));
+  CHIMERE_CHECK_OK(make_ops(m.dflash.with_threads[1], 2, second, {}));
+  CHIMERE_CHECK_OK(load_dflash(m.dflash.with_threads[0]));
+  return load_dflash(m.dflash.with_threads[1]);
 }
 
 /// Gives every instance the same adapters, which change what all of them can change.

@@ -18,7 +18,7 @@
 namespace chimere::fuzz {
 
 /// One set of weights, loaded four times: for schedules with one and with two threads (or on two
-/// devices), for solo runs, and with the scalar oracle. Beside it the model of a block drafter.
+/// devices), for solo runs, and with the scalar oracle. Beside it the models of block drafters.
 struct FleetModel {
   std::string name;
   std::string architecture;
@@ -34,9 +34,13 @@ struct FleetModel {
   Instance with_threads[2];
   Instance solo;
   Instance oracle;
-  std::vector<uint8_t> draft_bytes;
-  std::unique_ptr<gguf::Reader> draft_file;
-  Instance drafters[2];  ///< [n - 1]: beside with_threads[n - 1]
+  struct Drafter {
+    std::vector<uint8_t> bytes;
+    std::unique_ptr<gguf::Reader> file;
+    Instance with_threads[2];  ///< [n - 1]: beside FleetModel::with_threads[n - 1]
+  };
+  Drafter plain;   ///< a transformer, for support/block_drafter.h
+  Drafter dflash;  ///< made for this model
 };
 
 inline constexpr int kVocabulary = 64;

@@ -211,7 +211,7 @@ bool complete(const DraftingCounts& c) {
     const DraftingCounts::Drafts& drafts = c.of(source);
     if (drafts.accepted == 0 || drafts.accepted == drafts.drafted) return false;
   }
-  if (c.of(DraftSource::kMtp).drafted == 0) return false;
+  if (c.of(DraftSource::kMtp).drafted == 0 || c.of(DraftSource::kDflash).drafted == 0) return false;
   return c.greedy > 0 && c.sampled > 0 && c.with_tables > 0 && c.cancelled > 0 && c.from_cache > 0;
 }
 
@@ -221,7 +221,9 @@ bool drafted_with_every_architecture(const Totals& totals) {
   for (const auto& [name, count] : totals.models) {
     const auto found = totals.drafting.find(name);
     const bool drafted = found != totals.drafting.end() &&
-                         found->second.of(DraftSource::kBlock).drafted > 0 &&
+                         found->second.of(DraftSource::kBlock).drafted +
+                                 found->second.of(DraftSource::kDflash).drafted >
+                             0 &&
                          found->second.of(DraftSource::kTables).drafted > 0;
     if (drafted) continue;
     std::fprintf(stderr, "no drafts were verified by a model of the architecture %s\n",
@@ -277,7 +279,8 @@ bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<
                                       totals.constrained);
   }
   if (!failure && kind == kGenerationsEach / 2) {
-    failure = drafted_generations(model, *m.drafters[threads - 1].model, *m.solo.model,
+    const FleetModel::Drafter& drafter = rng() % 3 == 0 ? m.dflash : m.plain;
+    failure = drafted_generations(model, *drafter.with_threads[threads - 1].model, *m.solo.model,
                                   static_cast<uint32_t>(rng()), folder.path(),
                                   totals.drafting[m.architecture]);
   }
