@@ -26,12 +26,11 @@ std::string context_full(const runtime::LoadedModel& loaded, AnswerOf kind) {
 }  // namespace
 
 Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded) {
-  return engine::Engine::create(
-      *loaded.model, *loaded.tokenizer,
-      {.max_step_rows = loaded.step_rows,
-       .max_running = 1,
-       .context = loaded.context,
-       .draft_model = loaded.draft_model()});
+  return engine::Engine::create(*loaded.model, *loaded.tokenizer,
+                                {.max_step_rows = loaded.step_rows,
+                                 .max_running = 1,
+                                 .context = loaded.context,
+                                 .draft_model = loaded.draft_model()});
 }
 
 Result<Generation> generate(engine::Engine& engine, engine::Request request,

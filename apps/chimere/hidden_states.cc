@@ -47,8 +47,9 @@ struct HiddenStatesFlags {
 /// A text with what the model added to it.
 struct HiddenText {
   std::vector<int32_t> tokens;
-  int32_t prompt = 0;          ///< tokens of the text
-  std::vector<uint16_t> rows;  ///< f16 [tokens, layers * n_embd]; zeros for the last token
+  int32_t prompt = 0;  ///< tokens of the text
+  /// f16 [tokens, layers * n_embd], zeros for the last token; empty without layers.
+  std::vector<uint16_t> rows;
 };
 
 constexpr const char* kManifest = "hidden-states.json";
@@ -59,7 +60,8 @@ constexpr int32_t kMaxLayer = 4096;
 constexpr const char* kLayers = "layer";
 
 /// The prompts of a file: of JSON lines, or the documents of read_documents(). Documents and the
-/// values of "prompt" are cut to `most` tokens, longer conversations left out. Errors: kInvalidData.
+/// values of "prompt" are cut to `most` tokens, longer conversations left out. Errors:
+/// kInvalidData.
 class Prompts {
  public:
   Prompts(const runtime::LoadedModel& loaded, const Settings& settings, int64_t most)
@@ -89,7 +91,7 @@ class Prompts {
       if (!prompt.ok()) {
         return invalid_data(fmt::format("{}:{}: {}", path, number, prompt.error().message));
       }
-      if (prompt->size() <= most_) prompts.push_back(*std::move(prompt));
+      if (!prompt->empty() && prompt->size() <= most_) prompts.push_back(*std::move(prompt));
     }
     return prompts;
   }
@@ -135,9 +137,19 @@ class Prompts {
   std::optional<Result<text::PromptTemplate>> template_;
 };
 
+void add_rows(const engine::TappedRows& rows, HiddenText& text) {
+  if (rows.position != static_cast<int32_t>(text.tokens.size())) return;  // told at the end
+  text.tokens.insert(text.tokens.end(), rows.tokens.begin(), rows.tokens.end());
+  for (size_t r = 0; r < rows.tokens.size(); ++r) {
+    for (const ConstMatrixView& output : rows.outputs) {
+      const float* row = output.row(static_cast<int64_t>(r));
+      std::transform(row, row + output.cols, std::back_inserter(text.rows), quant::f32_to_f16);
+    }
+  }
+}
+
 /// Lets the model continue the prompts, several at once. Errors: those of the engine.
-Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine,
-                                               const engine::Request& like,
+Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine, const engine::Request& like,
                                                std::span<const std::vector<int32_t>> prompts,
                                                uint64_t first_seed) {
   std::vector<HiddenText> texts(prompts.size());
@@ -148,23 +160,21 @@ Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine,
     engine::Request request = like;
     request.prompt = prompts[i];
     request.sampling.seed = first_seed + i;
-    request.on_rows = [&text](const engine::TappedRows& rows) {
-      if (rows.position != static_cast<int32_t>(text.tokens.size())) return;  // told below
-      text.tokens.insert(text.tokens.end(), rows.tokens.begin(), rows.tokens.end());
-      for (size_t r = 0; r < rows.tokens.size(); ++r) {
-        for (const ConstMatrixView& output : rows.outputs) {
-          const float* row = output.row(static_cast<int64_t>(r));
-          std::transform(row, row + output.cols, std::back_inserter(text.rows), quant::f32_to_f16);
-        }
+    if (!like.taps.empty()) {
+      request.on_rows = [&text](const engine::TappedRows& rows) { add_rows(rows, text); };
+    }
+    request.on_finish = [&text, &status, &like,
+                         &prompt = prompts[i]](const engine::Outcome& outcome) {
+      const size_t all = prompt.size() + outcome.tokens.size();
+      if (like.taps.empty()) {
+        text.tokens = prompt;
+        for (const auto& token : outcome.tokens) text.tokens.push_back(token.id);
       }
-    };
-    request.on_finish = [&text, &status](const engine::Outcome& outcome) {
-      const size_t all = static_cast<size_t>(text.prompt) + outcome.tokens.size();
       if (outcome.reason == engine::FinishReason::kError) {
         status = outcome.error;
-      } else if (text.tokens.size() + 1 != all) {
+      } else if (!like.taps.empty() && text.tokens.size() + 1 != all) {
         status = io_error("rows of a text could not be read back from the device");
-      } else {
+      } else if (!like.taps.empty()) {
         text.rows.resize(text.rows.size() + text.rows.size() / text.tokens.size());
         text.tokens.push_back(outcome.tokens.back().id);
       }
@@ -198,7 +208,7 @@ Status write_shard(const std::string& path, const std::vector<HiddenText>& texts
   }
   gguf::Writer writer;
   writer.set_string("general.type", "hidden-states");
-  writer.set_i32s("hidden_states.layers", flags.layers);
+  if (!flags.layers.empty()) writer.set_i32s("hidden_states.layers", flags.layers);
   writer.set_u32("hidden_states.embedding_length", static_cast<uint32_t>(n_embd));
   writer.set_string("hidden_states.set", flags.set);
   const auto n = static_cast<int64_t>(tokens.size());
@@ -207,7 +217,7 @@ Status write_shard(const std::string& path, const std::vector<HiddenText>& texts
   CHIMERE_CHECK_OK(add_tensor(writer, "tokens", {n}, DType::kI32, tokens));
   CHIMERE_CHECK_OK(add_tensor(writer, "starts", {m}, DType::kI32, starts));
   CHIMERE_CHECK_OK(add_tensor(writer, "prompts", {m}, DType::kI32, prompts));
-  CHIMERE_CHECK_OK(add_tensor(writer, "rows", {width, n}, DType::kF16, rows));
+  if (width > 0) CHIMERE_CHECK_OK(add_tensor(writer, "rows", {width, n}, DType::kF16, rows));
   return writer.write(path);
 }
 
@@ -256,11 +266,9 @@ class Manifest {
     return manifest;
   }
 
-  size_t done() const { return done_; }         ///< texts
-  int64_t tokens() const { return tokens_; }    ///< of these texts, prompts included
-  std::string next_file() const {
-    return fmt::format("{:05}.gguf", json_["shards"].size());
-  }
+  size_t done() const { return done_; }       ///< texts
+  int64_t tokens() const { return tokens_; }  ///< of these texts, prompts included
+  std::string next_file() const { return fmt::format("{:05}.gguf", json_["shards"].size()); }
   Status add(const std::string& file, const std::vector<HiddenText>& texts) {
     int64_t tokens = 0;
     for (const HiddenText& text : texts) tokens += static_cast<int64_t>(text.tokens.size());
@@ -313,7 +321,9 @@ Result<Json> inputs_of(const HiddenStatesFlags& flags, const engine::Request& re
 
 Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   const Settings& settings = line.settings;
-  CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));
+  if (!flags.layer_list.empty()) {
+    CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));
+  }
   if (!std::ranges::is_sorted(flags.layers, std::less_equal<>())) {
     return invalid_argument("--layers must rise, as in --layers 1,4,7.");
   }
@@ -333,12 +343,11 @@ Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   CHIMERE_TRY(const Json inputs, inputs_of(flags, request, *loaded.file));
   CHIMERE_TRY(Manifest manifest, Manifest::open(flags.output, inputs));
   const auto parallel = static_cast<int32_t>(flags.parallel);
-  CHIMERE_TRY(const auto engine,
-              engine::Engine::create(*loaded.model, *loaded.tokenizer,
-                                     {.max_step_rows = loaded.step_rows,
-                                      .max_running = parallel,
-                                      .context = loaded.context,
-                                      .pool = loaded.pool.get()}));
+  CHIMERE_TRY(const auto engine, engine::Engine::create(*loaded.model, *loaded.tokenizer,
+                                                        {.max_step_rows = loaded.step_rows,
+                                                         .max_running = parallel,
+                                                         .context = loaded.context,
+                                                         .pool = loaded.pool.get()}));
   {
     ProgressLine progress(settings);
     const Stopwatch clock;
@@ -347,14 +356,13 @@ Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
       std::cerr << fmt::format("Continuing after {} texts\n", manifest.done());
     }
     while (manifest.done() < prompts.size()) {
-      const size_t n =
-          std::min(static_cast<size_t>(flags.shard), prompts.size() - manifest.done());
+      const size_t n = std::min(static_cast<size_t>(flags.shard), prompts.size() - manifest.done());
       CHIMERE_TRY(const std::vector<HiddenText> texts,
                   continue_texts(*engine, request, std::span(prompts).subspan(manifest.done(), n),
                                  request.sampling.seed + manifest.done()));
       const std::string name = manifest.next_file();
-      CHIMERE_CHECK_OK(write_shard(flags.output + "/" + name, texts, flags,
-                                   loaded.model->n_embd()));
+      CHIMERE_CHECK_OK(
+          write_shard(flags.output + "/" + name, texts, flags, loaded.model->n_embd()));
       CHIMERE_CHECK_OK(manifest.add(name, texts));
       progress.show(fmt::format("{} of {} texts, {:.0f} tokens a second   ", manifest.done(),
                                 prompts.size(),
@@ -393,8 +401,8 @@ void declare_hidden_states(Command& app, CommandLine& line) {
       .check(not_empty("name the folder to write to"));
   command
       .option("--layers", flags->layer_list,
-              "The layers, counted from 0, separated by commas: their outputs are written")
-      .required()
+              "The layers, counted from 0, separated by commas: their outputs are written; without "
+              "this flag the tokens alone")
       .check(number_list(0, kMaxLayer, kLayers));
   command.option("--set", flags->set, "Name of the kind of text, kept in the files").show_default();
   command

@@ -20,9 +20,9 @@
 #include "engine/thinking.h"
 #include "sampling/sampler.h"
 #include "state/sequence_state.h"
+#include "tensor/view.h"
 #include "text/reasoning_splitter.h"
 #include "text/reasoning_tags.h"
-#include "tensor/view.h"
 
 namespace chimere::engine {
 
@@ -86,8 +86,8 @@ struct Outcome {
 
 /// Outputs of layers for consecutive rows; valid during the call that hands them over.
 struct TappedRows {
-  int32_t position = 0;             ///< of the first row
-  std::span<const int32_t> tokens;  ///< of the rows
+  int32_t position = 0;                      ///< of the first row
+  std::span<const int32_t> tokens;           ///< of the rows
   std::span<const ConstMatrixView> outputs;  ///< [rows, n_embd] for each of Request::taps
 };
 
@@ -152,8 +152,8 @@ struct Request {
   /// computed.
   std::vector<int32_t> taps;
   /// Called after each step with the rows that it has added to the prompt or the generation, in
-  /// order; rows that the model could not read back are missing. The last token of a generation has no
-  /// row. Must not block.
+  /// order; rows that the model could not read back are missing. The last token of a generation has
+  /// no row. Must not block.
   std::function<void(const TappedRows&)> on_rows;
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty; must not block
   std::function<void(Outcome)> on_finish;           ///< may be empty; called exactly once, last

@@ -48,7 +48,8 @@ class Plain {
       std::vector<Row> values;
       const auto append = [&](const Row& row) {
         const auto position = static_cast<int>(keys.size());
-        keys.push_back(heads(product(b + "attn_k.weight", row), b + "attn_k_norm.weight", position));
+        keys.push_back(
+            heads(product(b + "attn_k.weight", row), b + "attn_k_norm.weight", position));
         values.push_back(product(b + "attn_v.weight", row));
       };
       for (const Row& row : fused) append(row);
@@ -114,8 +115,8 @@ class Plain {
     for (size_t begin = 0; begin < all.size(); begin += dim) {
       Row head = norm(all.data() + begin, dim, weight);
       for (size_t i = 0; i < dim / 2; ++i) {
-        const double angle = position * std::pow(1e5, -2.0 * static_cast<double>(i) /
-                                                          static_cast<double>(dim));
+        const double angle =
+            position * std::pow(1e5, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
         const double a = head[i];
         const double b = head[i + dim / 2];
         head[i] = a * std::cos(angle) - b * std::sin(angle);

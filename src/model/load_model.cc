@@ -46,8 +46,8 @@ Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file
                        " is a model of its own; a drafter is a file of architecture dflash");
   }
   if (spec.block_draft) {
-    const int64_t wanted = options.draft_tokens > 0 ? options.draft_tokens
-                                                    : MtpHead::short_list(spec.n_vocab);
+    const int64_t wanted =
+        options.draft_tokens > 0 ? options.draft_tokens : MtpHead::short_list(spec.n_vocab);
     spec.n_drafted = static_cast<int>(std::min<int64_t>(spec.n_vocab, wanted));
   }
   CHIMERE_CHECK_OK(check_unread_keys(keys));
@@ -76,7 +76,11 @@ Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file
 }  // namespace
 
 Status check_architecture(const gguf::Reader& file) {
-  CHIMERE_CHECK_OK(find_architecture(file));
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  // A drafter without its target is refused by its reader, which says how it is used.
+  if (architecture->read == dflash) {
+    CHIMERE_CHECK_OK(architecture->read(Keys(file, architecture->name)));
+  }
   return {};
 }
 

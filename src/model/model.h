@@ -52,7 +52,7 @@ class Model {
   virtual const RankHead* rank_head() const { return nullptr; }
   /// SequenceRows::second_segment is supported.
   virtual bool has_segments() const { return false; }
-  virtual int64_t context_length() const = 0;  ///< in tokens, as trained
+  virtual int64_t context_length() const = 0;            ///< in tokens, as trained
   virtual int64_t max_step_rows() const { return 512; }  ///< larger plans are refused
   /// What it reads of another model and proposes to it; nullptr: it is no block drafter.
   virtual const BlockDraft* block_draft() const { return nullptr; }

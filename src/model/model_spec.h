@@ -54,8 +54,8 @@ struct ModelSpec {
   float logit_scale = 1;
   /// Tensor of the norm before the head; empty: none.
   std::string output_norm = "output_norm.weight";
-  std::vector<LayerSpec> layers;  ///< without MTP heads
-  std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
+  std::vector<LayerSpec> layers;          ///< without MTP heads
+  std::optional<MtpSpec> mtp;             ///< in the blocks after the layers
   std::optional<BlockDraft> block_draft;  ///< of a block drafter
   int n_drafted = 0;  ///< tokens that a block drafter has logits of, the first of the vocabulary
   Pooling pooling = Pooling::kNone;

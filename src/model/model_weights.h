@@ -63,8 +63,8 @@ struct ModelWeights {
   Norm output_norm;
   InputEmbedding input;                 ///< of a model that adds more than one table's rows
   std::unique_ptr<RankHead> rank_head;  ///< if the file's pooling is rank
-  WeightView output;  ///< [n_vocab or n_drafted, n_embd]; empty in embedding models
-  std::unique_ptr<MtpHead> mtp;         ///< if it is run
+  WeightView output;             ///< [n_vocab or n_drafted, n_embd]; empty in embedding models
+  std::unique_ptr<MtpHead> mtp;  ///< if it is run
   int64_t active_bytes = 0;
   std::string left_out;                            ///< see WeightBinder
   std::vector<AdapterTarget> targets;              ///< by WeightView::target

@@ -334,6 +334,7 @@ TEST(UnreadKeys, AKeyIsReadOrChangesNoBitOrIsRefusedByName) {
   int refused = 0;
   for (const Architecture& row : architectures()) {
     SCOPED_TRACE(row.name);
+    if (row.read == dflash) continue;  // runs with its target only: block_drafter_test.cc
     const gguf::Writer original = tiny(row.name, rng());
     const Runner unchanged(original.bytes());
     ASSERT_NE(unchanged.model, nullptr) << unchanged.error.message;

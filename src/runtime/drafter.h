@@ -7,23 +7,12 @@
 
 #include "base/result.h"
 #include "base/settings.h"
-#include "gguf/reader.h"
-#include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
-#include "model/model.h"
 #include "runtime/load_observer.h"
+#include "runtime/loaded_drafter.h"
+#include "runtime/loaded_model.h"
 
 namespace chimere::runtime {
-
-struct LoadedModel;
-
-/// A block drafter (model/block_draft.h) of a loaded model, which must outlive it. Members are
-/// destroyed in reverse order.
-struct LoadedDrafter {
-  std::unique_ptr<gguf::Reader> file;
-  std::unique_ptr<kernels::Ops> ops;
-  std::unique_ptr<model::Model> model;
-};
 
 /// Loads the drafter of the settings on the CPU, for a model that is there too; nullptr if they
 /// name none, or if --speculate does not use it. One that fits another model only is left out with

@@ -14,6 +14,7 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/host_experts.h"
+#include "runtime/drafter.h"
 #include "runtime/memory_budget.h"
 #include "tensor/dtype.h"
 

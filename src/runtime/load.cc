@@ -16,6 +16,7 @@
 #include "engine/speculation/drafter.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/unpacked_iq3_s.h"
+#include "runtime/drafter.h"
 #include "runtime/gpu.h"
 #include "runtime/memory_budget.h"
 #include "tensor/dtype.h"

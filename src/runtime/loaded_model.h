@@ -15,7 +15,7 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
-#include "runtime/drafter.h"
+#include "runtime/loaded_drafter.h"
 #include "runtime/memory_budget.h"
 #include "text/prompt_template.h"
 #include "text/tokenizer.h"

@@ -446,7 +446,7 @@ class Chat(Case):
 
 class Refusals(Case):
     def test_wrong_usage_ends_with_2_and_a_sentence(self):
-        wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "dflash"), ("run", "--temp", "hot"),
+        wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "guesses"), ("run", "--temp", "hot"),
                  ("run", "--top-p", 2), ("run", "--expert-top-p", 0), ("run", "--backend", "vulkan"), ("run", "--cache-k", "q4_K"),
                  ("eval",), ("eval", "logits"), ("eval", "logits", "--tokens", "1,x"), ("eval", "logits", "--tokens", "-1"),
                  ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "--accept", "0.5,2"), ("bench", "-p", "1,,2"),

@@ -129,7 +129,7 @@ class OtherPrograms(Case):
 
     def test_flags_that_change_nothing_are_taken(self):
         plain = ["run", "-m", MODEL, "-p", "x", "--temp", 0, "-n", 2, "--json"]
-        for flags in (["-ngl", 99], ["--n-gpu-layers=99"], ["-fa", "on"], ["-fa"], ["-md", "draft.gguf"], ["--tensor-split", "1,1"], ["-cnv"], ["--log-verbose"]):
+        for flags in (["-ngl", 99], ["--n-gpu-layers=99"], ["-fa", "on"], ["-fa"], ["--draft-max", 8], ["--tensor-split", "1,1"], ["-cnv"], ["--log-verbose"]):
             done = chimere(*plain[:3], *flags, *plain[3:])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"{flags[0].partition('=')[0]} changes nothing here: ", done.stderr)

@@ -239,7 +239,8 @@ std::optional<std::string> drafted_generations(model::Model& model, model::Model
   options.drafters = kDrafters;
   auto engine = engine::Engine::create(model, small_tokenizer(), options);
   if (!engine.ok()) return engine.error().message;
-  const std::vector<Drafted> requests = random_requests(random, draft_model.block_draft() != nullptr);
+  const std::vector<Drafted> requests =
+      random_requests(random, draft_model.block_draft() != nullptr);
   block_counts = {};
   const auto outcomes = run_together(requests, *tables, **engine, random);
   if (!outcomes.ok()) return outcomes.error().message;

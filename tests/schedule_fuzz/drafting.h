@@ -17,8 +17,7 @@ namespace chimere::fuzz {
 /// Where the drafts of a generation come from.
 enum class DraftSource { kBlock, kTables, kMtp, kLookup, kDflash, kAny, kAuto };
 inline constexpr std::array<std::string_view, 7> kDraftSourceNames = {
-    "block drafter", "n-gram tables", "MTP head", "prompt lookup",
-    "DFlash", "any of them", "auto"};
+    "block drafter", "n-gram tables", "MTP head", "prompt lookup", "DFlash", "any of them", "auto"};
 
 struct DraftingCounts {
   struct Drafts {
@@ -40,8 +39,8 @@ struct DraftingCounts {
 /// Runs random requests with drafters, n-gram tables, adapters, reasoning budgets and samplers on
 /// `model`, several at a time and some of the same prompt; some are cancelled. Every generation
 /// must have the tokens and log-probabilities that it has alone, on `solo`, without drafts and
-/// cache. `draft_model`: of support/block_drafter.h, or a DFlash model. `folder`: for the tables' files. Returns the
-/// failure, if any.
+/// cache. `draft_model`: of support/block_drafter.h, or a DFlash model. `folder`: for the tables'
+/// files. Returns the failure, if any.
 std::optional<std::string> drafted_generations(model::Model& model, model::Model& draft_model,
                                                model::Model& solo, uint32_t seed,
                                                const std::string& folder, DraftingCounts& counts);

@@ -1,5 +1,6 @@
 // Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
 // write_tiny_model OUT.gguf embedder, or write_tiny_model OUT.gguf fim, with tokens for filling in,
+// or write_tiny_model OUT.gguf drafter SEED, a block drafter for the model of 300 tokens,
 // or write_tiny_model OUT.gguf other-converter, with what files of Ollama's converters have and
 // sampling defaults, or write_tiny_model OUT.gguf ARCHITECTURE SEED, where that of an encoder may
 // end with "-rank". Without VOCABULARY it is the model of tests/golden/; with 260 tokens or more it
@@ -11,6 +12,7 @@
 
 #include "support/encoder_model.h"
 #include "support/family_model.h"
+#include "support/tiny_drafter.h"
 #include "support/tiny_model.h"
 #include "support/vocabulary.h"
 
@@ -50,6 +52,7 @@ int main(int argc, char** argv) {
   model.n_experts = 5;
   model.n_ff = 16;
   model.n_ff_shared = 24;
+  const bool drafter = argc == 4 && std::string_view(argv[2]) == "drafter";
   model.n_vocab = argc >= 3 ? std::atoi(argv[2]) : 96;
   model.tied_head = true;
   const bool other_converter = argc == 3 && std::string_view(argv[2]) == "other-converter";
@@ -66,6 +69,13 @@ int main(int argc, char** argv) {
   if (fim) model.n_vocab = 300;
   if (family) {
     model = chimere::test::family_for_peers(argv[2], model.seed);
+  }
+  if (drafter) {
+    const auto made =
+        chimere::test::make_tiny_drafter({.seed = model.seed, .mask_token = 2}, model);
+    const chimere::Status written = made.ok() ? made->write(argv[1]) : made.error();
+    if (!written.ok()) std::fprintf(stderr, "%s\n", written.error().message.c_str());
+    return written.ok() ? 0 : 1;
   }
   const bool encoder = argc >= 3 && chimere::test::is_encoder(argv[2]);
   auto writer =

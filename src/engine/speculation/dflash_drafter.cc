@@ -51,6 +51,7 @@ class DflashDrafter final : public Drafter {
     return std::make_unique<DflashState>(sampling);
   }
 
+  int32_t most_of_pass() const override { return draft_.block_size - 1; }
   std::span<const int32_t> taps() const override { return draft_.taps; }
 
   void observe(std::span<const ObservedRows> rows) override {
@@ -132,8 +133,7 @@ class DflashDrafter final : public Drafter {
     if (count < kMinChunkRows) return rows;
     rows.row_class = model::RowClass::kPrefill;
     for (int64_t left = count; left > 0; left -= rows.chunks.back()) {
-      rows.chunks.push_back(
-          static_cast<int32_t>(std::min<int64_t>(left, kernels::kMaxChunkRows)));
+      rows.chunks.push_back(static_cast<int32_t>(std::min<int64_t>(left, kernels::kMaxChunkRows)));
     }
     return rows;
   }

@@ -90,9 +90,15 @@ void DraftPolicy::record_gain(double gain) {
   }
 }
 
-bool DraftCosts::gain_possible() const {
-  const double least = kOptimisticAcceptance - DraftPolicy::kMinGain;
-  return least * token() > rows(1) + draft();
+bool DraftCosts::gain_possible(int32_t most) const {
+  double accepted = 0;
+  double all_before = 1;
+  for (int32_t n = 1; n <= most; ++n) {
+    all_before *= kOptimisticAcceptance;
+    accepted += all_before;
+    if ((accepted - DraftPolicy::kMinGain) * token() > rows(n) + draft()) return true;
+  }
+  return false;
 }
 
 size_t probability_class(double probability) {

@@ -87,8 +87,9 @@ struct DraftCosts {
   double rows(int32_t n) const { return 1.1 * n * steps->slope(); }
   /// Seconds for one pass of the drafter.
   double draft() const { return drafts->seconds(sequences) / sequences; }
-  /// Whether a first draft with an optimistic acceptance rate would gain DraftPolicy::kMinGain.
-  bool gain_possible() const;
+  /// Whether at most `most` drafts of one pass, each with an optimistic acceptance rate, would gain
+  /// DraftPolicy::kMinGain.
+  bool gain_possible(int32_t most) const;
 };
 
 /// What the engine has measured about one drafter.

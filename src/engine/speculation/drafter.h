@@ -58,6 +58,8 @@ class Drafter {
   /// the drafts added so far are used; the step that follows reports errors of the model.
   virtual Status propose(std::span<const DraftTarget> targets) = 0;
 
+  /// Drafts that one forward pass gives at most.
+  virtual int32_t most_of_pass() const { return 1; }
   /// Layers of the target model, rising, whose outputs observe() is to receive; always the same.
   virtual std::span<const int32_t> taps() const { return {}; }
   /// With taps(): called after each step for the generations that use the drafter; in mode `auto`

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -28,6 +29,9 @@ constexpr int32_t kMaxStepsSinceDrafts = 256;
 constexpr double kSingleRowCost = 0.5;
 /// Margin against measurement noise.
 constexpr double kMargin = 1.1;
+/// In one of so many rounds the drafter that has gained least is asked first: nothing else would
+/// try it.
+constexpr uint32_t kOthersFirst = 16;
 /// Tokens in one step that the constraint of a generation leaves no choice about.
 constexpr int32_t kMaxExpected = 15;
 
@@ -40,6 +44,8 @@ Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* con
         {type,
          type->create(models),
          {Acceptance(type->expected_rates(true)), Acceptance(type->expected_rates(false))}});
+    const DrafterEntry& entry = entries_.back();
+    if (entry.drafter != nullptr && type->computes) computing_.push_back(entries_.size() - 1);
   }
 }
 
@@ -79,12 +85,19 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
     }
   }
   if (drafting_.empty()) return;
-  for (const bool computes : {false, true}) {
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      const bool now = entries_[i].drafter != nullptr && entries_[i].type->computes == computes;
-      if (now) call(i, drafting_, decoding);
-    }
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const bool now = entries_[i].drafter != nullptr && !entries_[i].type->computes;
+    if (now) call(i, drafting_, decoding);
   }
+  for (const size_t i : computing()) call(i, drafting_, decoding);
+}
+
+std::span<const size_t> Drafters::computing() {
+  if (computing_.size() < 2) return computing_;
+  std::ranges::stable_sort(computing_, std::ranges::greater(),
+                           [this](size_t i) { return entries_[i].statistics.policy.mean(); });
+  if (++rounds_ % kOthersFirst == 0) std::ranges::reverse(computing_);
+  return computing_;
 }
 
 double Drafters::relative_row_cost(int32_t decoding) const {
@@ -139,14 +152,12 @@ Status Drafters::observe(size_t drafter, const model::StepPlan& plan,
   std::vector<LayerOutputs> outputs;
   for (const StepRows& s : sequences) {
     if (s.drafts == nullptr || s.tokens.empty() || !s.drafts->observes(drafter, s.prompt)) continue;
-    CHIMERE_TRY(LayerOutputs of_rows,
-                LayerOutputs::read(model_, plan, source.taps(), s.first_row,
-                                   static_cast<int64_t>(s.tokens.size())));
+    CHIMERE_TRY(LayerOutputs of_rows, LayerOutputs::read(model_, plan, source.taps(), s.first_row,
+                                                         static_cast<int64_t>(s.tokens.size())));
     if (of_rows.views().empty()) return {};  // decided after the step was planned
     // The views stay where they are when the list of outputs grows.
     outputs.push_back(std::move(of_rows));
-    observed.push_back(
-        {s.drafts->state(drafter), s.tokens, s.position, outputs.back().views()});
+    observed.push_back({s.drafts->state(drafter), s.tokens, s.position, outputs.back().views()});
   }
   if (!observed.empty()) source.observe(observed);
   return {};

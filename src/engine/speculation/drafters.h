@@ -28,9 +28,9 @@ struct DraftingSequence {
 /// The rows of a generation in a step that has ended.
 struct StepRows {
   SequenceDrafts* drafts = nullptr;  ///< nullptr: none
-  std::span<const int32_t> tokens;  ///< of the rows that stay in the sequence
-  int32_t position = 0;             ///< of the first of them
-  int64_t first_row = 0;            ///< its index in the step
+  std::span<const int32_t> tokens;   ///< of the rows that stay in the sequence
+  int32_t position = 0;              ///< of the first of them
+  int64_t first_row = 0;             ///< its index in the step
   bool prompt = false;
 };
 
@@ -60,6 +60,9 @@ class Drafters {
 
  private:
   Status observe(size_t drafter, const model::StepPlan& plan, std::span<const StepRows> sequences);
+  /// The drafters that compute, in the order in which they are asked: only one of them drafts for a
+  /// sequence in a round. That with the largest mean gain is the first, in most rounds.
+  std::span<const size_t> computing();
   void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
   /// Cost of a further row that verifies a draft, relative to that of a token without drafts: as
   /// measured, or what a single generation's is assumed to be; 0 if it is not known yet, or was
@@ -69,10 +72,12 @@ class Drafters {
   model::Model& model_;
   std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
   std::vector<DrafterEntry> entries_;
-  CostCurve steps_{0.25};     ///< decode steps, by rows
-  CostCurve draft_rows_{0};   ///< a row that verifies a draft, by decoding sequences
-  int32_t since_plain_ = 0;   ///< steps since the last one without drafts
-  int32_t since_drafts_ = 0;  ///< steps since the last one with drafts
+  std::vector<size_t> computing_;  ///< indices of entries
+  uint32_t rounds_ = 0;            ///< of computing_
+  CostCurve steps_{0.25};          ///< decode steps, by rows
+  CostCurve draft_rows_{0};        ///< a row that verifies a draft, by decoding sequences
+  int32_t since_plain_ = 0;        ///< steps since the last one without drafts
+  int32_t since_drafts_ = 0;       ///< steps since the last one with drafts
 };
 
 }  // namespace chimere::engine

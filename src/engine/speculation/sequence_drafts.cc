@@ -81,7 +81,8 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
     DraftPolicy& policy = statistics(drafter).policy;
     if (!chosen_.tokens.empty() && chosen_.gain >= policy.mean() * costs.token()) return {};
     if (!speculation_.always) {
-      const DraftPolicy::DraftDecision decision = policy.decide(costs.gain_possible());
+      const DraftPolicy::DraftDecision decision =
+          policy.decide(costs.gain_possible(most_of_pass(drafter)));
       if (decision == DraftPolicy::DraftDecision::kNone) return {};
       probing_ = decision == DraftPolicy::DraftDecision::kProbe;
       if (probing_) most = 1;
@@ -126,6 +127,10 @@ void SequenceDrafts::end(int32_t accepted, bool generation_ended) {
     const double spent = costs_.rows(n) + chosen_.passes * costs_.draft();
     statistics(chosen_from_).policy.record_gain(accepted - spent / costs_.token());
   }
+}
+
+int32_t SequenceDrafts::most_of_pass(size_t drafter) const {
+  return std::min(most_, entries_[drafter].drafter->most_of_pass());
 }
 
 bool SequenceDrafts::follows(size_t drafter, bool prompt) const {

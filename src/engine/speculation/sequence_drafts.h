@@ -82,6 +82,8 @@ class SequenceDrafts {
     std::optional<Acceptance> acceptance;  ///< in this generation; see DrafterType
     Draft shadow;                          ///< first draft of this round, if it is not verified
   };
+  /// Drafts that one forward pass of the drafter may give in this round.
+  int32_t most_of_pass(size_t drafter) const;
   void score_shadow_drafts(std::span<const int32_t> history);
   void start_round();
   /// Whether the drafter may soon draft for this generation, so that it should see such rows.

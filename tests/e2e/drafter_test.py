@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Block drafters (--draft-model) change no text, and say what does not fit; `chimere hidden-states` writes what they are trained on.
+
+  drafter_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
+"""
+import hashlib
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
+FOLDER = tempfile.TemporaryDirectory()
+HOME = pathlib.Path(FOLDER.name)
+MODEL, WIDE, DRAFTER = HOME / "tiny.gguf", HOME / "wide.gguf", HOME / "drafter.gguf"
+N_EMBD = 32
+
+
+def chimere(*args):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")} | {"HOME": str(HOME)}
+    return subprocess.run([CHIMERE, *map(str, args)], capture_output=True, text=True, check=False, env=kept, timeout=150, cwd=HOME)
+
+
+class Drafters(unittest.TestCase):
+    def run_model(self, *flags):
+        done = chimere("run", "-m", MODEL, "-p", "abcabc", "-n", 40, "--seed", 3, "--json", "-q", *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def test_the_text_is_that_without_drafts(self):
+        for temperature in (0, 1):
+            plain, _ = self.run_model("--temp", temperature, "--speculate", "off")
+            for mode in ("dflash", "auto"):
+                drafted, warnings = self.run_model("--temp", temperature, "--speculate", mode, "--draft-model", DRAFTER)
+                self.assertEqual(drafted["ids"], plain["ids"])
+                self.assertEqual(warnings, "")
+                if mode == "dflash":
+                    self.assertGreater(drafted["drafted"], 0)
+
+    def test_other_names_of_the_flag(self):
+        drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)
+        self.assertGreater(drafted["drafted"], 0)
+
+    def test_what_does_not_fit_is_said(self):
+        refused = chimere("run", "-m", MODEL, "-p", "a", "--speculate", "dflash")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--draft-model FILE", refused.stderr)
+        alone = chimere("run", "-m", DRAFTER, "-p", "a")
+        self.assertEqual(alone.returncode, 1)
+        self.assertIn("--draft-model", alone.stderr)
+        for other, why in ((WIDE, "a model of its own"), (HOME / "for-wide.gguf", "hidden states of 64")):
+            _, warning = self.run_model("--draft-model", other)
+            self.assertIn("The drafter is left out", warning)
+            self.assertIn(why, warning)
+            refused = chimere("run", "-m", MODEL, "-p", "a", "--draft-model", other, "--speculate", "dflash")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn(why, refused.stderr)
+        missing = chimere("run", "-m", MODEL, "-p", "a", "--draft-model", "nowhere.gguf")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("nowhere.gguf", missing.stderr)
+
+
+def read_shard(path):
+    """Tensors of a GGUF file: name -> (dims, bytes)."""
+    data = path.read_bytes()
+    at = 8
+    n_tensors, n_keys = struct.unpack_from("<QQ", data, at)
+    at += 16
+
+    def text():
+        nonlocal at
+        (n,) = struct.unpack_from("<Q", data, at)
+        at += 8 + n
+        return data[at - n:at].decode()
+
+    def value(kind):
+        nonlocal at
+        if kind == 8:
+            return text()
+        if kind == 9:
+            of, n = struct.unpack_from("<IQ", data, at)
+            at += 12
+            return [value(of) for _ in range(n)]
+        form = {4: "<I", 5: "<i"}[kind]
+        at += 4
+        return struct.unpack_from(form, data, at - 4)[0]
+
+    keys = {}
+    for _ in range(n_keys):
+        name = text()
+        at += 4
+        keys[name] = value(struct.unpack_from("<I", data, at - 4)[0])
+    infos = []
+    for _ in range(n_tensors):
+        name = text()
+        (n,) = struct.unpack_from("<I", data, at)
+        dims = struct.unpack_from(f"<{n}Q", data, at + 4)
+        kind, offset = struct.unpack_from("<IQ", data, at + 4 + 8 * n)
+        at += 16 + 8 * n
+        infos.append((name, dims, {26: 4, 1: 2}[kind], offset))
+    begin = (at + 31) // 32 * 32
+    tensors = {}
+    for name, dims, size, offset in infos:
+        count = 1
+        for d in dims:
+            count *= d
+        tensors[name] = (dims, data[begin + offset:begin + offset + count * size])
+    return keys, tensors
+
+
+class HiddenStates(unittest.TestCase):
+    def setUp(self):
+        self.out = HOME / self.id().rsplit(".", 1)[1]
+        self.texts = HOME / "texts.jsonl"
+        prompts = [{"prompt": "a few words of text to go on with"}, {"prompt": "x" * 40}, {"prompt": "lists, and then"},
+                   {"prompt": "to be or not to be, that"}, {"prompt": "the last of the prompts"}]
+        self.texts.write_text("\n".join(map(json.dumps, prompts)) + "\n")
+
+    def write(self, *flags, layers=("--layers", "0,2")):
+        return chimere("hidden-states", MODEL, "-f", self.texts, "-o", self.out, *layers, "-n", 12, "--prompt-tokens", 16,
+                       "--shard", 2, "--set", "words", *flags)
+
+    def sums(self):
+        return [hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(self.out.glob("*.gguf"))]
+
+    def test_shards_have_prompts_generations_and_rows(self):
+        done = self.write("--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        manifest = json.loads((self.out / "hidden-states.json").read_text())
+        self.assertEqual([s["texts"] for s in manifest["shards"]], [2, 2, 1])
+        self.assertEqual([s["sha256"] for s in manifest["shards"]], self.sums())
+        self.assertEqual(json.loads(done.stdout)["tokens"], sum(s["tokens"] for s in manifest["shards"]))
+        keys, tensors = read_shard(self.out / "00000.gguf")
+        self.assertEqual(keys["hidden_states.layers"], [0, 2])
+        self.assertEqual(keys["hidden_states.set"], "words")
+        n = tensors["tokens"][0][0]
+        starts = struct.unpack("<2i", tensors["starts"][1])
+        self.assertEqual(struct.unpack("<2i", tensors["prompts"][1]), (16, 16))
+        self.assertEqual(tensors["rows"][0], (2 * N_EMBD, n))
+        rows = tensors["rows"][1]
+        width = 4 * N_EMBD  # bytes
+        last = (starts[1] - 1, n - 1)
+        for r in range(n):
+            row = rows[r * width:(r + 1) * width]
+            self.assertEqual(not any(row), r in last, r)
+
+    def test_without_layers_the_tokens_alone_are_written(self):
+        self.assertEqual(self.write().returncode, 0)
+        _, with_rows = read_shard(self.out / "00000.gguf")
+        self.out = HOME / "tokens"
+        self.assertEqual(self.write(layers=()).returncode, 0)
+        keys, tensors = read_shard(self.out / "00000.gguf")
+        self.assertNotIn("hidden_states.layers", keys)
+        self.assertEqual(sorted(tensors), ["prompts", "starts", "tokens"])
+        self.assertEqual(tensors["tokens"], with_rows["tokens"])
+
+    def test_an_interrupted_run_continues(self):
+        self.assertEqual(self.write().returncode, 0)
+        whole = self.sums()
+        path = self.out / "hidden-states.json"
+        manifest = json.loads(path.read_text())
+        manifest["shards"].pop()
+        path.write_text(json.dumps(manifest))
+        (self.out / "00002.gguf").write_bytes(b"half of a shard")
+        done = self.write()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Continuing after 4 texts", done.stderr)
+        self.assertEqual(self.sums(), whole)
+        self.assertEqual(self.write("--parallel", 1).returncode, 0)
+        self.assertEqual(self.sums(), whole)
+
+    def test_other_settings_and_changed_shards_are_refused(self):
+        self.assertEqual(self.write().returncode, 0)
+        other = self.write("--temp", "0.3")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("name another folder", other.stderr)
+        shard = self.out / "00001.gguf"
+        shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
+        changed = self.write()
+        self.assertEqual(changed.returncode, 1)
+        self.assertIn("00001.gguf has changed", changed.stderr)
+
+    def test_bad_texts_are_named(self):
+        self.texts.write_text('{"prompt": "good enough"}\n{"words": 1}\n')
+        done = self.write()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("texts.jsonl:2: ", done.stderr)
+        self.assertEqual(self.write(layers=("--layers", "2,0")).returncode, 1)
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, MODEL, "300"], check=True)
+    subprocess.run([WRITER, WIDE, "qwen2", "1"], check=True)
+    subprocess.run([WRITER, DRAFTER, "drafter", "9"], check=True)
+    data = DRAFTER.read_bytes()
+    key = b"dflash.embedding_length" + struct.pack("<I", 4)
+    at = data.index(key) + len(key)
+    (HOME / "for-wide.gguf").write_bytes(data[:at] + struct.pack("<I", 64) + data[at + 4:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
