@@ -12,7 +12,8 @@
 namespace chimere::train {
 namespace {
 
-constexpr int64_t kRowsMultiple = 8;  // bf16 products of other widths are slower
+constexpr int64_t kRowsMultiple = 8;    // bf16 products of other widths are slower
+constexpr int64_t kComputed = 1 << 15;  // rows at a time: bounds the target's activations
 
 /// A tensor of this type and shape. Errors: kInvalidData.
 Result<const gguf::TensorInfo*> find(const gguf::Reader& file, const char* name, DType type,
@@ -40,7 +41,12 @@ Result<std::vector<std::string>> shards_of(const std::string& folder) {
 }
 
 int64_t first_anchor(const HiddenSequence& s) { return std::max<int64_t>(0, s.prompt - 1); }
-int64_t last_anchor(const HiddenSequence& s) { return s.size - 2; }
+
+/// Whether these can be layers of a model.
+bool are_layers(const std::vector<int64_t>& layers) {
+  return !layers.empty() && layers.front() >= 0 &&
+         std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+}
 
 /// A number from [from, to].
 int64_t draw(std::mt19937_64& random, int64_t from, int64_t to) {
@@ -67,29 +73,28 @@ Status HiddenStates::add(const std::string& path, int64_t n_embd, int64_t n_voca
   CHIMERE_TRY(const std::string type, file.get_string("general.type"));
   if (type != "hidden-states") return invalid_data(path + " has no hidden states but " + type);
   CHIMERE_TRY(shard.set, file.get_string("hidden_states.set"));
-  CHIMERE_TRY(const auto layers, file.get_int_array("hidden_states.layers"));
-  CHIMERE_TRY(const int64_t width, file.get_int("hidden_states.embedding_length"));
-  if (shards_.empty()) layers_ = layers;
-  const bool rise =
-      std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
-  if (layers.empty() || layers.front() < 0 || !rise || layers != layers_) {
-    return invalid_data(path + ": hidden_states.layers do not rise or differ from other shards'.");
+  const bool has_rows = file.find_tensor("rows") != nullptr;
+  if (shards_.empty()) has_rows_ = has_rows;
+  if (has_rows != has_rows_) {
+    return invalid_data(path +
+                        (has_rows ? " has rows (hidden states), shards before it have none"
+                                  : " has no rows (hidden states), shards before it have") +
+                        ". Use shards of one kind.");
   }
-  if (width != n_embd) {
-    return invalid_data(path + ": rows of " + std::to_string(width) + " elements, the target has " +
+  const auto width = file.get_int("hidden_states.embedding_length");
+  if (width.ok() ? *width != n_embd : has_rows) {
+    return invalid_data(path + ": hidden_states.embedding_length is not the target's, " +
                         std::to_string(n_embd) + ".");
   }
-  row_size_ = n_embd * static_cast<int64_t>(layers.size());
   CHIMERE_TRY(const auto* tokens, find(file, "tokens", DType::kI32, 1));
   CHIMERE_TRY(const auto* starts, find(file, "starts", DType::kI32, 1));
   CHIMERE_TRY(const auto* prompts, find(file, "prompts", DType::kI32, 1));
-  CHIMERE_TRY(const auto* rows, find(file, "rows", DType::kF16, 2));
   const int64_t n = tokens->dims[0], m = starts->dims[0];
-  if (prompts->dims[0] != m || rows->dims[0] != row_size_ || rows->dims[1] != n) {
-    return invalid_data(path + ": the shapes of tokens, starts, prompts and rows do not match.");
+  if (prompts->dims[0] != m) {
+    return invalid_data(path + ": the shapes of starts and prompts do not match.");
   }
+  if (has_rows) CHIMERE_CHECK_OK(add_rows(shard, n_embd, n));
   shard.tokens = static_cast<const int32_t*>(tokens->data);
-  shard.rows = static_cast<const uint8_t*>(rows->data);
   const bool known = std::all_of(shard.tokens, shard.tokens + n,
                                  [&](int32_t token) { return token >= 0 && token < n_vocab; });
   if (!known) return invalid_data(path + ": tokens outside the target's vocabulary.");
@@ -108,6 +113,36 @@ Status HiddenStates::add(const std::string& path, int64_t n_embd, int64_t n_voca
   return {};
 }
 
+Status HiddenStates::add_rows(Shard& shard, int64_t n_embd, int64_t n) {
+  const gguf::Reader& file = *shard.file;
+  CHIMERE_TRY(const auto layers, file.get_int_array("hidden_states.layers"));
+  if (shards_.empty()) layers_ = layers;
+  if (!are_layers(layers) || layers != layers_) {
+    return invalid_data(file.path() +
+                        ": hidden_states.layers do not rise or differ from other shards'.");
+  }
+  row_size_ = n_embd * static_cast<int64_t>(layers.size());
+  CHIMERE_TRY(const auto* rows, find(file, "rows", DType::kF16, 2));
+  if (rows->dims[0] != row_size_ || rows->dims[1] != n) {
+    return invalid_data(file.path() + ": the shapes of tokens and rows do not match.");
+  }
+  shard.rows = static_cast<const uint8_t*>(rows->data);
+  return {};
+}
+
+Status HiddenStates::set_target(std::shared_ptr<const Model> target, std::vector<int64_t> layers) {
+  if (has_rows_) return invalid_argument("The shards have rows: a target need not compute them.");
+  const int64_t n_layer = target->config().n_layer;
+  if (!are_layers(layers) || layers.back() >= n_layer) {
+    return invalid_argument("Layers whose outputs are read rise, from 0 to " +
+                            std::to_string(n_layer - 1) + " for this target.");
+  }
+  row_size_ = target->config().n_embd * static_cast<int64_t>(layers.size());
+  target_ = std::move(target);
+  layers_ = std::move(layers);
+  return {};
+}
+
 std::span<const int32_t> HiddenStates::tokens(const HiddenSequence& s) const {
   return {shards_[s.shard].tokens + s.begin, static_cast<size_t>(s.size)};
 }
@@ -116,6 +151,15 @@ void HiddenStates::copy_rows(const HiddenSequence& s, int64_t from, int64_t n, v
   const auto bytes = static_cast<size_t>(row_size_) * 2;
   const auto row = static_cast<size_t>(s.begin + from);
   std::memcpy(to, shards_[s.shard].rows + row * bytes, static_cast<size_t>(n) * bytes);
+}
+
+torch::Tensor HiddenStates::compute_rows(const torch::Tensor& tokens) const {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> rows;
+  for (const torch::Tensor& part : tokens.split(std::max<int64_t>(1, kComputed / tokens.size(1)))) {
+    rows.push_back(target_->layer_outputs(part, layers_));
+  }
+  return rows.size() == 1 ? rows[0] : torch::cat(rows);
 }
 
 Status HiddenStates::check_unchanged() const {
@@ -129,8 +173,14 @@ AnchorOrder::AnchorOrder(const HiddenStates& data, const AnchorChoice& choice)
   for (size_t i = 0; i < sequences.size(); ++i) {
     const int64_t anchors = last_anchor(sequences[i]) - first_anchor(sequences[i]) + 1;
     if (anchors < 1) continue;
-    visits_.insert(visits_.end(), static_cast<size_t>(1 + (anchors - 1) / choice_.window), i);
+    const int64_t visits = data_.has_rows() ? 1 + (anchors - 1) / choice_.window : 1;
+    visits_.insert(visits_.end(), static_cast<size_t>(visits), i);
   }
+}
+
+int64_t AnchorOrder::last_anchor(const HiddenSequence& s) const {
+  const int64_t last = s.size - 2;
+  return data_.has_rows() ? last : std::min(last, choice_.window);
 }
 
 Result<AnchorOrder> AnchorOrder::create(const HiddenStates& data, const AnchorChoice& choice) {
@@ -138,8 +188,13 @@ Result<AnchorOrder> AnchorOrder::create(const HiddenStates& data, const AnchorCh
     return invalid_argument(
         "A step has at least one sequence and one anchor, a window and a block 2 rows.");
   }
+  if (data.layers().empty()) {
+    return invalid_argument("The shards have no rows, and no target was given to compute them.");
+  }
   AnchorOrder out(data, choice);
-  if (out.visits_.empty()) return invalid_data("No sequence of the shards has a generated token.");
+  if (out.visits_.empty()) {
+    return invalid_data("No sequence of the shards has a generated token in its window.");
+  }
   return out;
 }
 
@@ -184,15 +239,17 @@ Result<DrafterBatch> AnchorOrder::batch(int64_t step, bool pinned) {
   int64_t most = 1;
   for (int64_t i = 0; i < b; ++i) {
     windows.push_back(window(visit(step * b + i), random));
-    const Window& last = windows.back();
-    most = std::max(most, *std::max_element(last.anchors.begin(), last.anchors.end()) - last.first);
+    most = std::max(most, windows.back().rows());
   }
   most = (most + kRowsMultiple - 1) / kRowsMultiple * kRowsMultiple;
   const auto options = torch::TensorOptions().pinned_memory(pinned);
   const auto integers = options.dtype(torch::kLong);
-  DrafterBatch out{torch::zeros({b, most, data_.row_size()}, options.dtype(torch::kHalf)),
-                   torch::zeros({b}, integers), torch::zeros({b, a}, integers),
-                   torch::zeros({b, a}, integers), torch::full({b, a, drafts}, -1, integers)};
+  DrafterBatch out{{},
+                   {},
+                   torch::zeros({b}, integers),
+                   torch::zeros({b, a}, integers),
+                   torch::zeros({b, a}, integers),
+                   torch::full({b, a, drafts}, -1, integers)};
   auto* labels = out.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < b; ++i) {
     const Window& w = windows[static_cast<size_t>(i)];
@@ -209,14 +266,23 @@ Result<DrafterBatch> AnchorOrder::batch(int64_t step, bool pinned) {
       }
     }
   }
-  auto* rows = static_cast<uint8_t*>(out.rows.data_ptr());
-  at::parallel_for(0, b, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+  if (data_.has_rows()) {
+    out.rows = torch::zeros({b, most, data_.row_size()}, options.dtype(torch::kHalf));
+    auto* rows = static_cast<uint8_t*>(out.rows.data_ptr());
+    at::parallel_for(0, b, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Window& w = windows[static_cast<size_t>(i)];
+        data_.copy_rows(*w.sequence, w.first, w.rows(), rows + i * most * data_.row_size() * 2);
+      }
+    });
+  } else {
+    out.tokens = torch::zeros({b, most}, integers);
+    auto* tokens = out.tokens.data_ptr<int64_t>();
+    for (int64_t i = 0; i < b; ++i) {
       const Window& w = windows[static_cast<size_t>(i)];
-      const int64_t n = *std::max_element(w.anchors.begin(), w.anchors.end()) - w.first;
-      data_.copy_rows(*w.sequence, w.first, n, rows + i * most * data_.row_size() * 2);
+      std::copy_n(data_.tokens(*w.sequence).begin(), w.rows(), tokens + i * most);
     }
-  });
+  }
   CHIMERE_CHECK_OK(data_.check_unchanged());
   return out;
 }

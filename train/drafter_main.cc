@@ -7,11 +7,14 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arguments.h"
 #include "drafter_trainer.h"
+#include "model_file.h"
 #include "program.h"
 
 namespace chimere::train {
@@ -19,12 +22,15 @@ namespace {
 
 constexpr const char* kUsage =
     R"(chimere-drafter train --target T.gguf --data FOLDER[,FOLDER...] --out F.gguf [--init F]
-    [--block 16] [--layers 2] [--hidden 1024] [--heads 8] [--kv-heads 2] [--head-dim 64] [--mask-token ID]
+    [--block 16 | --blocks 8,16] [--layers 2] [--hidden 1024] [--heads 8] [--kv-heads 2] [--head-dim 64]
+    [--mask-token ID] [--taps 1,3,6]
     [--anchors N] [--window N] [--batch N] [--steps N] [--seed N] [--lr X] [--warmup N] [--decay-from X] [--weight-decay X]
     [--gamma X] [--quantise-from X] [--save-every N] [--stop-after-minutes X]
-  FOLDER: shards of hidden states of T (train/README.md). --batch: sequences a step; --anchors: blocks of each; --window: rows of
-  context at most. --mask-token: the target's padding token if not given. --init: the weights of another drafter, as far as it
-  has them. --stop-after-minutes reduces --steps to what fits, measured over the first 30. Writes an f32 file.
+  FOLDER: shards of hidden states of T (train/README.md). --taps: for shards without rows, the layers of T, counted from 0, whose
+  outputs the drafter reads: T, a qwen35moe, computes them. --blocks: sizes of blocks, rising; each step trains one of them, and
+  the last is the drafter's. --batch: sequences a step; --anchors: blocks of each; --window: rows of context at most.
+  --mask-token: the target's padding token if not given. --init: the weights of another drafter, as far as it has them.
+  --stop-after-minutes reduces --steps to what fits, measured over the first 30. Writes an f32 file.
 chimere-drafter export --in F --target T --out F [--mix f32|q8_0|shipped]
 chimere-drafter evaluate --in F --target T --data FOLDER[,FOLDER...] [--block N] [--sequences 100]
   Replays decoding of N sequences of each kind of text in each folder: tokens a step (tau), and the share of steps whose
@@ -53,9 +59,63 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-Result<HiddenStates> open_data(const std::vector<std::string>& folders,
-                               const DrafterTarget& target) {
-  return HiddenStates::open(folders, target.embedding.size(1), target.embedding.size(0));
+/// Numbers in rising order from `least`, none if the flag is missing.
+Result<std::vector<int64_t>> rising(Arguments& a, const std::string& flag, int64_t least) {
+  std::vector<int64_t> numbers;
+  for (const std::string& part : split(a.get(flag, ""))) {
+    char* end = nullptr;
+    const int64_t number = std::strtoll(part.c_str(), &end, 10);
+    if (*end != '\0' || number < (numbers.empty() ? least : numbers.back() + 1)) {
+      return invalid_argument("--" + flag + " is a list of rising numbers from " +
+                              std::to_string(least) + ", as in 8,16.");
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+/// A target, and the layers that compute rows if shards have none.
+struct Target {
+  std::unique_ptr<gguf::Reader> file;
+  torch::Device device;
+  torch::Dtype compute;
+  DrafterTarget parts;
+  std::shared_ptr<const Model> layers;  ///< read when first needed
+
+  static Result<Target> open(const std::string& path, torch::Device device, torch::Dtype compute) {
+    CHIMERE_TRY(auto file, gguf::Reader::open(path));
+    CHIMERE_TRY(DrafterTarget parts, read_target(*file, device, compute));
+    return Target{std::move(file), device, compute, std::move(parts), nullptr};
+  }
+};
+
+/// Shards with rows of the layers `taps`, or of any if it is empty. Errors: also, shards without
+/// rows and no `taps`, or a target of an architecture that the trainer cannot run.
+Result<HiddenStates> open_data(const std::vector<std::string>& folders, Target& target,
+                               const std::vector<int64_t>& taps) {
+  const torch::Tensor& embedding = target.parts.embedding;
+  CHIMERE_TRY(HiddenStates data, HiddenStates::open(folders, embedding.size(1), embedding.size(0)));
+  if (data.has_rows()) {
+    if (taps.empty() || data.layers() == taps) return data;
+    return invalid_data(folders.front() +
+                        " has outputs of other layers than the drafter is to read.");
+  }
+  if (taps.empty()) {
+    return invalid_argument(folders.front() +
+                            " has no rows: give --taps, the layers of the target to read.");
+  }
+  if (target.layers == nullptr) {
+    auto layers = read_model(*target.file, target.device, target.compute);
+    if (!layers.ok()) {
+      return Error{layers.error().code,
+                   folders.front() + " has no rows, and the trainer cannot run the target: " +
+                       layers.error().message};
+    }
+    CHIMERE_CHECK_OK(target.file->check_unchanged());
+    target.layers = *std::move(layers);
+  }
+  CHIMERE_CHECK_OK(data.set_target(target.layers, taps));
+  return data;
 }
 
 /// The flag, or the target's own mask or padding token.
@@ -129,19 +189,39 @@ Status run(DrafterTrainer& trainer, const BlockDrafter& model, const RunOptions&
   return {};
 }
 
+/// --blocks or --block, and --gamma.
+Result<std::vector<TrainedBlock>> trained_blocks(Arguments& a, int64_t fallback) {
+  constexpr int64_t kLeast = 2;  // rows: the anchor and a draft
+  CHIMERE_TRY(const auto one, rising(a, "block", kLeast));
+  CHIMERE_TRY(auto sizes, rising(a, "blocks", kLeast));
+  if (one.size() > 1 || (!one.empty() && !sizes.empty())) {
+    return invalid_argument("Give --block N, or --blocks and a list.");
+  }
+  if (sizes.empty()) sizes.push_back(one.empty() ? fallback : one[0]);
+  const double gamma = a.number("gamma", 0);
+  std::vector<TrainedBlock> blocks;
+  for (const int64_t rows : sizes) {
+    blocks.push_back({rows, gamma > 0 ? gamma : default_gamma(rows)});
+  }
+  return blocks;
+}
+
 Status train(Arguments& a) {
   const Timer timer;
-  CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("target", "")));
-  const auto folders = split(a.get("data", ""));
   const torch::Device device = best_device();
+  CHIMERE_TRY(Target target, Target::open(a.get("target", ""), device,
+                                          device.is_cuda() ? torch::kBFloat16 : torch::kFloat));
+  const auto folders = split(a.get("data", ""));
   DrafterConfig config;
-  config.block = a.integer("block", config.block);
+  CHIMERE_TRY(const auto blocks, trained_blocks(a, config.block));
+  config.block = blocks.back().rows;
+  CHIMERE_TRY(const auto taps, rising(a, "taps", 0));
   config.n_layer = a.integer("layers", config.n_layer);
   config.n_ff = a.integer("hidden", config.n_ff);
   config.n_head = a.integer("heads", config.n_head);
   config.n_head_kv = a.integer("kv-heads", config.n_head_kv);
   config.head_dim = a.integer("head-dim", config.head_dim);
-  CHIMERE_TRY(config.mask_token, mask_token(a, *file));
+  CHIMERE_TRY(config.mask_token, mask_token(a, *target.file));
   Recipe recipe;
   recipe.steps = a.integer("steps", 4000);
   recipe.batch = a.integer("batch", 16);
@@ -153,28 +233,25 @@ Status train(Arguments& a) {
   recipe.weight_decay = a.number("weight-decay", 0.05);
   recipe.quantise_from = a.number("quantise-from", 0.75);
   const int64_t anchors = a.integer("anchors", 24);
-  const double gamma = a.number("gamma", default_gamma(config.block));
   const std::string init = a.get("init", "");
   const RunOptions options{a.get("out", "drafter.gguf"), a.integer("save-every", 500),
                            a.number("stop-after-minutes", 0)};
   CHIMERE_CHECK_OK(a.unread());
 
-  CHIMERE_TRY(const DrafterTarget target,
-              read_target(*file, device, device.is_cuda() ? torch::kBFloat16 : torch::kFloat));
-  CHIMERE_TRY(const HiddenStates data, open_data(folders, target));
-  config.fit(target);
+  CHIMERE_TRY(const HiddenStates data, open_data(folders, target, taps));
+  config.fit(target.parts);
   config.taps = data.layers();
   CHIMERE_CHECK_OK(config.check());
-  CHIMERE_CHECK_OK(check_mask(config, target));
+  CHIMERE_CHECK_OK(check_mask(config, target.parts));
   CHIMERE_TRY(AnchorOrder order, AnchorOrder::create(data, {recipe.batch, anchors, recipe.window,
                                                             config.block, recipe.seed}));
-  BlockDrafter model(config, target, recipe.seed);
+  BlockDrafter model(config, target.parts, recipe.seed);
   if (!init.empty()) CHIMERE_CHECK_OK(read_init(init, model));
   int64_t n_parameters = 0;
   for (const auto& [name, value] : model.parameters()) n_parameters += value.numel();
   std::printf("%lld parameters, %zu sequences\n", static_cast<long long>(n_parameters),
               data.sequences().size());
-  DrafterTrainer trainer(model, order, recipe, gamma);
+  DrafterTrainer trainer(model, order, recipe, blocks);
   return run(trainer, model, options, timer);
 }
 
@@ -205,21 +282,17 @@ std::map<std::string, std::vector<HiddenSequence>> by_set(const HiddenStates& da
 
 Status evaluate(Arguments& a) {
   CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("in", "")));
-  CHIMERE_TRY(const auto target_file, gguf::Reader::open(a.get("target", "")));
+  CHIMERE_TRY(Target target, Target::open(a.get("target", ""), best_device(), torch::kFloat));
   const auto folders = split(a.get("data", ""));
   const int64_t wanted = a.integer("block", 0), most = a.integer("sequences", 100);
   CHIMERE_CHECK_OK(a.unread());
-  CHIMERE_TRY(const DrafterTarget target, read_target(*target_file, best_device(), torch::kFloat));
-  CHIMERE_TRY(const auto model, read_drafter(*file, target));
+  CHIMERE_TRY(const auto model, read_drafter(*file, target.parts));
   const int64_t block = wanted > 0 ? wanted : model->config().block;
   if (block < 2 || block > model->config().block || most < 1) {
     return invalid_argument("--block is between 2 and the drafter's, --sequences at least 1.");
   }
   for (const std::string& folder : folders) {
-    CHIMERE_TRY(const HiddenStates data, open_data({folder}, target));
-    if (data.layers() != model->config().taps) {
-      return invalid_data(folder + " has outputs of other layers than the drafter reads.");
-    }
+    CHIMERE_TRY(const HiddenStates data, open_data({folder}, target, model->config().taps));
     for (const auto& [set, sequences] : by_set(data, static_cast<size_t>(most))) {
       CHIMERE_TRY(const Replay result, replay(*model, data, sequences, block));
       std::printf("%s, %s: tau %.3f  (%lld tokens, %lld steps, %lld sequences)\n  accepted",

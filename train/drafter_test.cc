@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,12 +11,15 @@
 #include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "drafter_trainer.h"
+#include "fused.h"
 #include "gguf/writer.h"
 #include "kernels/api.h"
 #include "model/model.h"
+#include "model_file.h"
 #include "quant/quant.h"
 #include "quantise.h"
 #include "support/tiny_model.h"
+#include "test_vocabulary.h"
 
 namespace chimere::train {
 namespace {
@@ -49,55 +53,84 @@ class Drafters : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  /// Eight tokens in a circle, forwards or backwards from a random one: an anchor alone does not
-  /// tell what follows, the row before it does.
-  std::vector<int32_t> circle(std::mt19937_64& random) const {
-    const auto from = static_cast<int32_t>(random() % 8);
-    const int32_t step = random() % 2 == 0 ? 1 : 7;
-    std::vector<int32_t> text(kLength);
-    for (int32_t i = 0; i < kLength; ++i) text[static_cast<size_t>(i)] = 3 + (from + i * step) % 8;
-    return text;
+  /// Texts [n, kLength], each of eight tokens in a circle, forwards or backwards from a random one:
+  /// an anchor alone does not tell what follows, the row before it does.
+  Tensor circles(int64_t n) const {
+    std::mt19937_64 random(seed_);
+    Tensor texts = torch::empty({n, kLength}, torch::kLong);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto from = static_cast<int64_t>(random() % 8);
+      const int64_t step = random() % 2 == 0 ? 1 : 7;
+      texts[i].copy_((torch::arange(kLength) * step + from).remainder(8) + 3);
+    }
+    return texts;
+  }
+
+  /// A shard of texts [n, kLength]; `rows` [n, kLength, row size] of two layers, none if undefined.
+  void write_texts(const std::string& name, const Tensor& texts, const Tensor& rows,
+                   const std::vector<int32_t>& layers) const {
+    gguf::Writer out;
+    out.set_string("general.type", "hidden-states");
+    out.set_string("hidden_states.set", "circles");
+    const auto add = [&](const char* tensor, const Tensor& values) {
+      const Tensor v = values.to(torch::kInt).contiguous();
+      const auto n = static_cast<uint64_t>(v.numel());
+      ASSERT_TRUE(out.add_tensor(tensor, {v.numel()}, DType::kI32, v.data_ptr(), n * 4).ok());
+    };
+    add("tokens", texts);
+    add("starts", torch::arange(texts.size(0)) * kLength);
+    add("prompts", torch::full({texts.size(0)}, kPrompt, torch::kLong));
+    if (rows.defined()) {
+      out.set_i32s("hidden_states.layers", layers);
+      out.set_u32("hidden_states.embedding_length", kWidth);
+      const Tensor half = rows.to(torch::kHalf).contiguous();
+      ASSERT_TRUE(out.add_tensor("rows", {kLayers * kWidth, texts.numel()}, DType::kF16,
+                                 half.data_ptr(), static_cast<uint64_t>(half.numel()) * 2)
+                      .ok());
+    }
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    ASSERT_TRUE(out.write(path.string()).ok());
   }
 
   /// A shard of `n` circles; rows are a function of their tokens.
-  void write_shard(const std::string& name, int32_t n) const {
-    std::mt19937_64 random(seed_);
-    std::vector<int32_t> tokens, starts, prompts;
-    for (int32_t i = 0; i < n; ++i) {
-      const auto text = circle(random);
-      starts.push_back(static_cast<int32_t>(tokens.size()));
-      prompts.push_back(kPrompt);
-      tokens.insert(tokens.end(), text.begin(), text.end());
-    }
-    std::vector<uint16_t> rows(tokens.size() * kLayers * kWidth);
-    for (size_t r = 0; r < tokens.size(); ++r) {
-      if ((r + 1) % kLength == 0) continue;  // the target did not compute the last token
-      const auto* from = hidden_of_token_.data_ptr<float>() + tokens[r] * kLayers * kWidth;
-      std::transform(from, from + kLayers * kWidth,
-                     rows.begin() + static_cast<std::ptrdiff_t>(r * kLayers * kWidth),
-                     quant::f32_to_f16);
-    }
-    gguf::Writer out;
-    out.set_string("general.type", "hidden-states");
-    out.set_i32s("hidden_states.layers", {1, 3});
-    out.set_u32("hidden_states.embedding_length", kWidth);
-    out.set_string("hidden_states.set", "circles");
-    const auto rows_n = static_cast<int64_t>(tokens.size());
-    const auto add = [&](const char* tensor, const std::vector<int32_t>& values) {
-      return out.add_tensor(tensor, {static_cast<int64_t>(values.size())}, DType::kI32,
-                            values.data(), values.size() * 4);
-    };
-    ASSERT_TRUE(add("tokens", tokens).ok());
-    ASSERT_TRUE(add("starts", starts).ok());
-    ASSERT_TRUE(add("prompts", prompts).ok());
-    ASSERT_TRUE(out.add_tensor("rows", {kLayers * kWidth, rows_n}, DType::kF16, rows.data(),
-                               rows.size() * 2)
-                    .ok());
-    ASSERT_TRUE(out.write((folder_ / name).string()).ok());
+  void write_shard(const std::string& name, int64_t n) const {
+    const Tensor texts = circles(n);
+    Tensor rows = torch::embedding(hidden_of_token_, texts);
+    rows.select(1, kLength - 1).zero_();  // the target did not compute the last token
+    write_texts(name, texts, rows, {1, 3});
   }
 
-  Result<HiddenStates> open() const {
-    return HiddenStates::open({folder_.string()}, kWidth, kVocab);
+  Result<HiddenStates> open(const std::string& folder = ".") const {
+    return HiddenStates::open({(folder_ / folder).string()}, kWidth, kVocab);
+  }
+
+  /// A qwen35moe of random weights, out of a file.
+  struct TinyTarget {
+    std::shared_ptr<const Model> model;
+    DrafterTarget parts;
+  };
+  TinyTarget tiny_target() const {
+    const ModelConfig config{.n_vocab = kVocab,
+                             .n_layer = 4,
+                             .n_embd = kWidth,
+                             .n_head = 2,
+                             .n_head_kv = 1,
+                             .head_dim = 16,
+                             .n_rot = 8,
+                             .n_k_head = 1,
+                             .n_v_head = 2,
+                             .n_ff = 32};
+    const std::filesystem::path folder = folder_ / "target";
+    std::filesystem::create_directories(folder);
+    const std::string path = (folder / "model.gguf").string();
+    const auto vocabulary = test_vocabulary(kVocab, (folder / "vocabulary.gguf").string());
+    EXPECT_TRUE(vocabulary.ok());
+    const Model model(config, seed_, torch::kCPU, torch::kFloat);
+    EXPECT_TRUE(write_model(model, **vocabulary, Mix::kF32, path).ok());
+    const auto file = *gguf::Reader::open(path);
+    return {*read_model(*file, torch::kCPU, torch::kFloat),
+            *read_target(*file, torch::kCPU, torch::kFloat)};
   }
 
   uint64_t seed_ = 0;
@@ -255,7 +288,7 @@ TEST_F(Drafters, LearnCircles) {
                                                   .window = recipe.window,
                                                   .block = kBlock,
                                                   .seed = seed_});
-  DrafterTrainer trainer(model, order, recipe, default_gamma(kBlock));
+  DrafterTrainer trainer(model, order, recipe, {{kBlock, default_gamma(kBlock)}});
   double first_loss = 0, length = 0, first_right = 0;
   while (trainer.step_count() < trainer.steps()) {
     const Tensor now = *trainer.step();
@@ -280,6 +313,126 @@ TEST_F(Drafters, LearnCircles) {
   EXPECT_LE(shorter.tau(), 2.0);
   ASSERT_EQ(shorter.places.size(), 1U);
   EXPECT_LE(shorter.accepted[0], shorter.places[0]);
+}
+
+TEST_F(Drafters, LayerOutputsAreThoseOfAForwardPass) {
+  const TinyTarget target = tiny_target();
+  const Model& model = *target.model;
+  const torch::NoGradGuard no_grad;
+  const Tensor tokens = torch::randint(kVocab, {2, 70}, torch::kLong);
+  const Tensor all = model.layer_outputs(tokens, {0, 1, 2, 3});
+  ASSERT_EQ(all.sizes(), (torch::IntArrayRef{2, 70, 4 * kWidth}));
+  const auto output = [&](int64_t layer) { return all.narrow(-1, layer * kWidth, kWidth); };
+  const Tensor hidden = rms_norm(output(3), model.parameters().at("output_norm.weight"),
+                                 model.config().eps, torch::kFloat);
+  EXPECT_LT(largest(hidden - model.forward(tokens).hidden), 1e-5);
+  const Tensor some = model.layer_outputs(tokens, {0, 2});
+  EXPECT_LT(largest(some - torch::cat({output(0), output(2)}, -1)), 1e-5);
+  const Tensor begin = model.layer_outputs(tokens.narrow(1, 0, 9), {2});
+  EXPECT_LT(largest(begin - output(2).narrow(1, 0, 9)), 1e-4);
+}
+
+TEST_F(Drafters, RowsThatTheTargetComputesGiveTheSameLoss) {
+  const TinyTarget target = tiny_target();
+  const Tensor texts = torch::randint(kVocab, {12, kLength}, torch::kLong);
+  {
+    const torch::NoGradGuard no_grad;
+    write_texts("rows/00000.gguf", texts, target.model->layer_outputs(texts, {0, 2}), {0, 2});
+    write_texts("tokens/00000.gguf", texts, {}, {});
+  }
+  const auto stored = *open("rows");
+  auto computed = *open("tokens");
+  ASSERT_FALSE(computed.has_rows());
+  AnchorChoice choice{.batch = 4, .anchors = 6, .window = kLength, .block = kBlock, .seed = seed_};
+  EXPECT_FALSE(AnchorOrder::create(computed, choice).ok());  // nothing computes rows
+  EXPECT_FALSE(computed.set_target(target.model, {0, 4}).ok());
+  ASSERT_TRUE(computed.set_target(target.model, {0, 2}).ok());
+  ASSERT_EQ(computed.row_size(), stored.row_size());
+
+  AnchorOrder with_rows = *AnchorOrder::create(stored, choice),
+              with_tokens = *AnchorOrder::create(computed, choice);
+  const DrafterBatch x = *with_rows.batch(3), y = *with_tokens.batch(3);
+  EXPECT_TRUE(x.labels.equal(y.labels));
+  EXPECT_TRUE(x.positions.equal(y.positions));
+  EXPECT_FALSE(y.rows.defined());
+  const Tensor rows = computed.compute_rows(y.tokens);
+  EXPECT_FALSE(rows.requires_grad());
+  for (int64_t i = 0; i < choice.batch; ++i) {
+    const int64_t n = x.positions[i].max().item<int64_t>();
+    const Tensor want = x.rows[i].narrow(0, 0, n).to(torch::kFloat);
+    EXPECT_LT(largest(rows[i].narrow(0, 0, n) - want), 2e-3 * (1 + largest(want)));
+  }
+
+  DrafterConfig config = config_;
+  config.fit(target.parts);
+  config.taps = {0, 2};
+  const auto losses = [&](AnchorOrder& order) {
+    Recipe recipe;
+    recipe.steps = 4;
+    recipe.seed = seed_;
+    recipe.learning_rate = 0;  // the same weights in all steps
+    BlockDrafter model(config, target.parts, seed_);
+    DrafterTrainer trainer(model, order, recipe, {{kBlock, default_gamma(kBlock)}});
+    std::vector<Tensor> all;
+    while (trainer.step_count() < trainer.steps()) all.push_back((*trainer.step())[0]);
+    return torch::stack(all);
+  };
+  EXPECT_LT(largest(losses(with_rows) - losses(with_tokens)), 3e-3);
+  const BlockDrafter model(config, target.parts, seed_);
+  const Replay a = *replay(model, stored, stored.sequences(), kBlock),
+               b = *replay(model, computed, computed.sequences(), kBlock);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_NEAR(double(a.steps), double(b.steps), 3);  // two nearly equal logits may change places
+
+  // A window has the beginning of its text.
+  choice.window = 16;
+  AnchorOrder cut = *AnchorOrder::create(computed, choice);
+  const DrafterBatch z = *cut.batch(0);
+  EXPECT_EQ(z.first.abs().max().item<int64_t>(), 0);
+  EXPECT_LE(z.tokens.size(1), choice.window);
+  EXPECT_LE(z.positions.max().item<int64_t>(), choice.window);
+  for (int64_t i = 0; i < choice.batch; ++i) {
+    const int64_t n = z.positions[i].max().item<int64_t>();
+    EXPECT_TRUE((texts.narrow(1, 0, n) == z.tokens[i].narrow(0, 0, n)).all(1).any().item<bool>());
+  }
+  choice.window = kPrompt - 2;
+  EXPECT_FALSE(AnchorOrder::create(computed, choice).ok());  // no anchor in any window
+
+  write_texts("rows/00001.gguf", texts, {}, {});
+  const auto mixed = open("rows");
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_NE(mixed.error().message.find("has no rows"), std::string::npos) << mixed.error().message;
+}
+
+TEST_F(Drafters, BlocksOfSeveralSizesAreEquallyLikely) {
+  constexpr int64_t kSteps = 3000;
+  std::vector<int64_t> drawn(3);
+  int64_t differ = 0;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const size_t size = block_of_step(3, seed_, step);
+    ++drawn.at(size);
+    EXPECT_EQ(size, block_of_step(3, seed_, step));
+    differ += size != block_of_step(3, seed_ + 1, step) ? 1 : 0;
+    EXPECT_EQ(block_of_step(1, seed_, step), 0U);
+  }
+  for (const int64_t n : drawn) EXPECT_NEAR(double(n), kSteps / 3.0, 200);
+  EXPECT_GT(differ, kSteps / 2);
+
+  write_shard("00000.gguf", 6);
+  const auto data = *open();
+  Recipe recipe;
+  recipe.steps = 12;
+  recipe.seed = seed_;
+  BlockDrafter model(config_, target_, seed_);
+  AnchorOrder order = *AnchorOrder::create(
+      data, {.batch = 4, .anchors = 6, .window = 24, .block = kBlock, .seed = seed_});
+  const std::vector<TrainedBlock> blocks{{2, default_gamma(2)}, {kBlock, default_gamma(kBlock)}};
+  DrafterTrainer trainer(model, order, recipe, blocks);
+  for (int64_t step = 0; step < recipe.steps; ++step) {
+    const Tensor now = *trainer.step();
+    EXPECT_TRUE(now.isfinite().all().item<bool>());
+    EXPECT_LE(now[2].item<double>(), double(blocks[block_of_step(2, seed_, step)].rows) + 1e-4);
+  }
 }
 
 TEST_F(Drafters, AFileHasTheSameWeights) {

@@ -1,6 +1,7 @@
 #include "drafter_trainer.h"
 
 #include <algorithm>
+#include <random>
 
 namespace chimere::train {
 namespace {
@@ -48,9 +49,31 @@ int64_t chunk_of(const Tensor& output) { return std::max<int64_t>(1, kLogits / o
 
 /// On the device; asynchronous from pinned memory.
 DrafterBatch on_device(const DrafterBatch& batch, torch::Device device) {
-  const auto move = [&](const Tensor& x) { return x.to(torch::TensorOptions(device), true); };
-  return {move(batch.rows), move(batch.first), move(batch.anchors), move(batch.positions),
-          move(batch.labels)};
+  const auto move = [&](const Tensor& x) {
+    return x.defined() ? x.to(torch::TensorOptions(device), true) : x;
+  };
+  return {move(batch.rows),    move(batch.tokens),    move(batch.first),
+          move(batch.anchors), move(batch.positions), move(batch.labels)};
+}
+
+/// Rows of whole texts [B, T, row_size], padded, on the device.
+Tensor rows_of(const HiddenStates& data, std::span<const HiddenSequence> texts, int64_t longest,
+               torch::Device device) {
+  const auto b = static_cast<int64_t>(texts.size());
+  if (data.has_rows()) {
+    Tensor rows = torch::zeros({b, longest, data.row_size()}, torch::kHalf);
+    for (int64_t i = 0; i < b; ++i) {
+      const HiddenSequence& s = texts[static_cast<size_t>(i)];
+      data.copy_rows(s, 0, s.size, rows[i].data_ptr());
+    }
+    return rows.to(device);
+  }
+  Tensor tokens = torch::zeros({b, longest}, torch::kLong);
+  for (int64_t i = 0; i < b; ++i) {
+    const auto text = data.tokens(texts[static_cast<size_t>(i)]);
+    std::copy(text.begin(), text.end(), tokens[i].data_ptr<int64_t>());
+  }
+  return data.compute_rows(tokens.to(device));
 }
 
 }  // namespace
@@ -62,36 +85,54 @@ Tensor weighted_cross_entropy(const Tensor& hidden, const Tensor& output, const 
 
 double default_gamma(int64_t block) { return 1.0 + 0.375 * double(block); }
 
+size_t block_of_step(size_t sizes, uint64_t seed, int64_t step) {
+  std::seed_seq mixed{seed, seed >> 32, static_cast<uint64_t>(step)};
+  std::mt19937_64 random(mixed);
+  return static_cast<size_t>(random() % sizes);
+}
+
 DrafterTrainer::DrafterTrainer(BlockDrafter& model, AnchorOrder& order, const Recipe& recipe,
-                               double gamma)
-    : model_(model),
-      order_(order),
-      recipe_(recipe),
-      optimizer_(model.parameters(), recipe),
-      decay_(torch::exp(torch::arange(model.config().block - 1, torch::kFloat) / -gamma)
-                 .to(model.device())) {}
+                               const std::vector<TrainedBlock>& blocks)
+    : model_(model), order_(order), recipe_(recipe), optimizer_(model.parameters(), recipe) {
+  for (const TrainedBlock& block : blocks) {
+    const Tensor draft = torch::arange(block.rows - 1, torch::kFloat);
+    decays_.push_back(torch::exp(draft / -block.gamma).to(model.device()));
+  }
+}
+
+std::future<Result<DrafterBatch>> DrafterTrainer::prepare(int64_t step) {
+  return std::async(std::launch::async,
+                    [&order = order_, step, pinned = model_.device().is_cuda()] {
+                      return order.batch(step, pinned);
+                    });
+}
 
 Result<Tensor> DrafterTrainer::step() {
   model_.set_quantised(double(step_) >= recipe_.quantise_from * double(recipe_.steps));
   const torch::Device device = model_.device();
-  CHIMERE_TRY(const DrafterBatch drawn, order_.batch(step_, device.is_cuda()));
+  if (!next_.valid()) next_ = prepare(step_);
+  CHIMERE_TRY(const DrafterBatch drawn, next_.get());
+  if (step_ + 1 < recipe_.steps) next_ = prepare(step_ + 1);
   const DrafterBatch batch = on_device(drawn, device);
-  const int64_t block = model_.config().block, width = model_.config().n_embd;
-  const DrafterContext context = model_.read(batch.rows, batch.first);
-  const Tensor hidden = model_.forward(context, batch.anchors, batch.positions, block)
-                            .narrow(2, 1, block - 1)
+  const Tensor& decay = decays_[block_of_step(decays_.size(), recipe_.seed, step_)];
+  const int64_t drafts = decay.size(0), width = model_.config().n_embd;
+  const Tensor rows = batch.rows.defined() ? batch.rows : order_.data().compute_rows(batch.tokens);
+  const DrafterContext context = model_.read(rows, batch.first);
+  const Tensor hidden = model_.forward(context, batch.anchors, batch.positions, drafts + 1)
+                            .narrow(2, 1, drafts)
                             .reshape({-1, width});
-  const Tensor has_label = batch.labels >= 0;
-  Tensor weight = (has_label * decay_).flatten();
+  const Tensor labels = batch.labels.narrow(-1, 0, drafts);
+  const Tensor has_label = labels >= 0;
+  Tensor weight = (has_label * decay).flatten();
   weight = weight / weight.sum();
   const Tensor& output = model_.target().output;
   Tensor choice;
-  const Tensor loss = weighted_cross_entropy(hidden, output, batch.labels.clamp_min(0).flatten(),
-                                             weight, chunk_of(output), &choice);
+  const Tensor loss = weighted_cross_entropy(hidden, output, labels.clamp_min(0).flatten(), weight,
+                                             chunk_of(output), &choice);
   loss.backward();
   optimizer_.step(learning_rate(recipe_, step_));
   ++step_;
-  const Tensor right = (choice.view_as(batch.labels) == batch.labels).to(torch::kFloat);
+  const Tensor right = (choice.view_as(labels) == labels).to(torch::kFloat);
   const Tensor blocks = has_label.select(-1, 0).sum();
   return torch::stack(
       {loss.detach(), right.select(-1, 0).sum() / blocks, right.cumprod(-1).sum() / blocks + 1});
@@ -99,6 +140,9 @@ Result<Tensor> DrafterTrainer::step() {
 
 Result<Replay> replay(const BlockDrafter& model, const HiddenStates& data,
                       std::vector<HiddenSequence> sequences, int64_t block) {
+  if (data.layers() != model.config().taps) {
+    return invalid_argument("The rows are not of the layers that the drafter reads.");
+  }
   const torch::NoGradGuard no_grad;
   const torch::Device device = model.device();
   const auto drafts = static_cast<size_t>(block - 1);
@@ -114,15 +158,10 @@ Result<Replay> replay(const BlockDrafter& model, const HiddenStates& data,
     const std::span part =
         std::span(sequences).subspan(from, std::min(kReplayed, sequences.size() - from));
     const auto b = static_cast<int64_t>(part.size());
-    const int64_t most = part.back().size;
-    Tensor rows = torch::zeros({b, most, data.row_size()}, torch::kHalf);
-    for (int64_t i = 0; i < b; ++i) {
-      const HiddenSequence& s = part[static_cast<size_t>(i)];
-      data.copy_rows(s, 0, s.size, rows[i].data_ptr());
-    }
+    const Tensor rows = rows_of(data, part, part.back().size, device);
     CHIMERE_CHECK_OK(data.check_unchanged());
-    const DrafterContext context = model.read(
-        rows.to(device), torch::zeros({b}, torch::TensorOptions(device).dtype(torch::kLong)));
+    const DrafterContext context =
+        model.read(rows, torch::zeros({b}, torch::TensorOptions(device).dtype(torch::kLong)));
     std::vector<int64_t> at, anchors(part.size());
     for (const HiddenSequence& s : part) {
       at.push_back(s.prompt);

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <future>
 #include <vector>
 
 #include "base/result.h"
@@ -25,28 +26,42 @@ torch::Tensor weighted_cross_entropy(const torch::Tensor& hidden, const torch::T
 /// The gamma of DFlash for a block: 7 for 16, 4 for 8.
 double default_gamma(int64_t block);
 
+/// A size of blocks. The weight of draft i in the loss is exp(-(i - 1) / gamma).
+struct TrainedBlock {
+  int64_t rows = 16;
+  double gamma = 7.0;
+};
+
+/// Which of `sizes` a step trains: each is equally likely. A pure function.
+size_t block_of_step(size_t sizes, uint64_t seed, int64_t step);
+
 /// Of the recipe: batch, window, seed, steps, rates, quantise_from.
 class DrafterTrainer {
  public:
-  /// `model` and `order` (of the model's block) must outlive this. The weight of draft i in the
-  /// loss is exp(-(i - 1) / gamma).
-  DrafterTrainer(BlockDrafter& model, AnchorOrder& order, const Recipe& recipe, double gamma);
+  /// `model` and `order` (of the model's block) must outlive this. `blocks`: at least one, none
+  /// larger than the model's.
+  DrafterTrainer(BlockDrafter& model, AnchorOrder& order, const Recipe& recipe,
+                 const std::vector<TrainedBlock>& blocks);
 
   int64_t step_count() const { return step_; }
   int64_t steps() const { return recipe_.steps; }
   void set_steps(int64_t steps) { recipe_.steps = steps; }
 
   /// Returns {loss in nats, share of first drafts right, mean accepted length} of the blocks
-  /// [3] on the device: nothing here waits for it. Errors: those of AnchorOrder::batch().
+  /// [3] on the device: nothing here waits for it. The next step's batch is prepared on another
+  /// thread meanwhile. Errors: those of AnchorOrder::batch().
   Result<torch::Tensor> step();
 
  private:
+  std::future<Result<DrafterBatch>> prepare(int64_t step);
+
   BlockDrafter& model_;
   AnchorOrder& order_;
   Recipe recipe_;
   Optimizer optimizer_;
-  torch::Tensor decay_;  ///< [block - 1]
+  std::vector<torch::Tensor> decays_;  ///< weights [rows - 1] of the drafts, of each size of blocks
   int64_t step_ = 0;
+  std::future<Result<DrafterBatch>> next_;  ///< the batch of step_, unless an error came first
 };
 
 /// What greedy decoding of known texts would have accepted.
@@ -62,7 +77,8 @@ struct Replay {
 
 /// Drafts the generated part of each sequence that has one: from an anchor, leading drafts that
 /// equal the text are accepted, and the token after them is the next anchor. `block` is at most
-/// that of the model. Errors: kIo, kInvalidData (a shard changed).
+/// that of the model. Errors: kIo, kInvalidData (a shard changed), kInvalidArgument (rows of other
+/// layers than the model's; shards without rows before HiddenStates::set_target()).
 Result<Replay> replay(const BlockDrafter& model, const HiddenStates& data,
                       std::vector<HiddenSequence> sequences, int64_t block);
 

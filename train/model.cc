@@ -197,16 +197,38 @@ Tensor Model::block(const Tensor& x, int64_t i, Forward& sums) const {
                  sums);
 }
 
-Forward Model::forward(const Tensor& tokens) const {
+Tensor Model::blocks(const Tensor& x, int64_t from, int64_t to, Forward& sums) const {
+  Tensor y = x;
+  for (int64_t i = from; i < to; ++i) y = block(y, i, sums);
+  return y;
+}
+
+Forward Model::empty_sums() const {
   const auto options = torch::device(device_).dtype(torch::kFloat);
-  Forward out{{},
-              torch::zeros({}, options),
-              torch::zeros({}, options),
-              torch::zeros({0, config_.n_expert}, options)};
-  Tensor x = embed(tokens);
-  for (int64_t i = 0; i < config_.n_layer; ++i) x = block(x, i, out);
+  return {{},
+          torch::zeros({}, options),
+          torch::zeros({}, options),
+          torch::zeros({0, config_.n_expert}, options)};
+}
+
+Forward Model::forward(const Tensor& tokens) const {
+  Forward out = empty_sums();
+  const Tensor x = blocks(embed(tokens), 0, config_.n_layer, out);
   out.hidden = rms_norm(x, parameters_.at("output_norm.weight"), config_.eps, compute_);
   return out;
+}
+
+Tensor Model::layer_outputs(const Tensor& tokens, const std::vector<int64_t>& layers) const {
+  Forward sums = empty_sums();
+  Tensor x = embed(tokens);
+  std::vector<Tensor> outputs;
+  int64_t done = 0;
+  for (const int64_t layer : layers) {
+    x = blocks(x, done, layer + 1, sums);
+    done = layer + 1;
+    outputs.push_back(x);
+  }
+  return torch::cat(outputs, -1);
 }
 
 Tensor Model::forward_mtp(const Tensor& hidden, const Tensor& next, Forward& sums) const {

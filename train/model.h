@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config.h"
 
@@ -41,6 +42,10 @@ class Model {
 
   /// tokens [B, T] int64.
   Forward forward(const torch::Tensor& tokens) const;
+  /// The residual stream after some layers (rising, from 0), concatenated: [B, T, layers * E] f32.
+  /// Later layers do not run.
+  torch::Tensor layer_outputs(const torch::Tensor& tokens,
+                              const std::vector<int64_t>& layers) const;
   /// The MTP head: from the hidden state of position t and the token at t + 1 to the hidden state
   /// that predicts the token at t + 2. hidden [B, T, E], next [B, T] -> [B, T, E]; adds its router
   /// losses to `sums`.
@@ -60,7 +65,10 @@ class Model {
   torch::Tensor matrix(int64_t layer, std::string_view name) const;
   torch::Tensor embed(const torch::Tensor& tokens) const;
   torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& w) const;
+  Forward empty_sums() const;
   torch::Tensor block(const torch::Tensor& x, int64_t layer, Forward& sums) const;
+  /// The layers [from, to).
+  torch::Tensor blocks(const torch::Tensor& x, int64_t from, int64_t to, Forward& sums) const;
   torch::Tensor delta_layer(const torch::Tensor& x, int64_t layer) const;
   torch::Tensor attention_layer(const torch::Tensor& x, int64_t layer) const;
   torch::Tensor experts(const torch::Tensor& x, int64_t layer, Forward& sums) const;

@@ -12,10 +12,10 @@
 #include "base/fresh_seed.h"
 #include "delta_rule.h"
 #include "gguf/reader.h"
-#include "gguf/writer.h"
 #include "model_file.h"
 #include "quant/quant.h"
 #include "quantise.h"
+#include "test_vocabulary.h"
 
 namespace chimere::train {
 namespace {
@@ -73,22 +73,8 @@ class Training : public testing::Test {
     return {config_, recipe_, documents_, chats_, torch::kCPU, torch::kFloat, group};
   }
 
-  /// A vocabulary of 64 tokens, as chimere-vocabulary writes it.
   std::unique_ptr<gguf::Reader> vocabulary() {
-    gguf::Writer writer;
-    std::vector<std::string> tokens;
-    for (char c = '0'; c < '0' + 64; ++c) tokens.emplace_back(2, c);
-    writer.set_string("tokenizer.ggml.model", "gpt2");
-    writer.set_string("tokenizer.ggml.pre", "qwen2");
-    writer.set_string("tokenizer.chat_template", "{{ messages }}");
-    writer.set_strings("tokenizer.ggml.tokens", tokens);
-    writer.set_strings("tokenizer.ggml.merges", {"t 1"});
-    writer.set_i32s("tokenizer.ggml.token_type", std::vector<int32_t>(64, 1));
-    writer.set_u32("tokenizer.ggml.eos_token_id", 62);
-    writer.set_u32("tokenizer.ggml.padding_token_id", 63);
-    const std::string path = (folder_ / "vocabulary.gguf").string();
-    EXPECT_TRUE(writer.write(path).ok());
-    auto reader = gguf::Reader::open(path);
+    auto reader = test_vocabulary(64, (folder_ / "vocabulary.gguf").string());
     EXPECT_TRUE(reader.ok());
     return *std::move(reader);
   }
