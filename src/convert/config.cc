@@ -21,6 +21,29 @@ Error wrong(Names names, const std::string& what) {
   return invalid_data("config.json: " + shown(names) + " must be " + what);
 }
 
+std::string range(int64_t min, int64_t max) {
+  return "from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+/// nullopt if it is no integer or outside of the range.
+std::optional<int64_t> as_integer(const Json& value, int64_t min, int64_t max) {
+  if (!value.is_number_integer()) return std::nullopt;
+  const bool huge =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(kMaxInteger);
+  const auto n = huge ? int64_t{-1} : value.get<int64_t>();
+  if (huge || n < min || n > max) return std::nullopt;
+  return n;
+}
+
+/// nullptr if it is missing or null.
+const Json* member(const Json& json, std::string_view name) {
+  if (!json.is_object()) return nullptr;
+  const size_t dot = name.find('.');
+  const auto at = json.find(name.substr(0, dot));
+  if (at == json.end() || at->is_null()) return nullptr;
+  return dot == std::string_view::npos ? &*at : member(*at, name.substr(dot + 1));
+}
+
 bool as_number(const Json& value, double& out) {
   if (!value.is_number()) return false;
   out = value.get<double>();
@@ -47,8 +70,7 @@ Result<Config> Config::of(Json config) {
 
 const Json* Config::find(Names names) const {
   for (const std::string_view name : names) {
-    const auto at = json_->find(name);
-    if (at != json_->end() && !at->is_null()) return &*at;
+    if (const Json* const value = member(*json_, name); value != nullptr) return value;
   }
   return nullptr;
 }
@@ -57,13 +79,9 @@ Result<int64_t> Config::integer(Names names, int64_t min, int64_t max) const {
   const Json* const value = find(names);
   if (value == nullptr) return missing(names);
   if (!value->is_number_integer()) return wrong(names, "an integer");
-  const bool huge =
-      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(kMaxInteger);
-  const auto n = huge ? int64_t{-1} : value->get<int64_t>();
-  if (huge || n < min || n > max) {
-    return wrong(names, "from " + std::to_string(min) + " to " + std::to_string(max));
-  }
-  return n;
+  const auto n = as_integer(*value, min, max);
+  if (!n) return wrong(names, range(min, max));
+  return *n;
 }
 
 Result<int64_t> Config::integer_or(Names names, int64_t otherwise, int64_t min, int64_t max) const {
@@ -105,6 +123,19 @@ Result<std::vector<double>> Config::numbers(Names names, size_t count) const {
   bool good = value->is_array() && value->size() == count;
   for (size_t i = 0; good && i < count; ++i) good = as_number((*value)[i], out[i]);
   if (!good) return wrong(names, "a list of " + std::to_string(count) + " numbers");
+  return out;
+}
+
+Result<std::vector<int64_t>> Config::integers(Names names, int64_t min, int64_t max) const {
+  const Json* const value = find(names);
+  if (value == nullptr) return missing(names);
+  std::vector<int64_t> out;
+  for (size_t i = 0; value->is_array() && i < value->size(); ++i) {
+    const auto n = as_integer((*value)[i], min, max);
+    if (!n) return wrong(names, "a list of integers " + range(min, max));
+    out.push_back(*n);
+  }
+  if (out.empty()) return wrong(names, "a list of integers " + range(min, max));
   return out;
 }
 

@@ -19,7 +19,8 @@ namespace chimere::convert {
 
 inline constexpr int64_t kMaxInteger = std::numeric_limits<int32_t>::max();
 
-/// Names in alternatives: the first that the file has, and that is not null, counts.
+/// Names in alternatives: the first that the file has, and that is not null, counts. "a.b" is the
+/// member b of the object a.
 using Names = std::initializer_list<std::string_view>;
 
 class Config {
@@ -42,6 +43,8 @@ class Config {
   Result<bool> flag_or(Names names, bool otherwise) const;
   Result<std::string> text_or(Names names, std::string_view otherwise) const;
   Result<std::vector<double>> numbers(Names names, size_t count) const;
+  /// At least one.
+  Result<std::vector<int64_t>> integers(Names names, int64_t min, int64_t max) const;
   /// nullopt if it is missing.
   Result<std::optional<std::vector<std::string>>> texts(Names names) const;
 

@@ -141,7 +141,7 @@ Result<Report> convert_model(const Options& options) {
   write_general(options, report.type, keys);
   CHIMERE_CHECK_OK(family->keys(config, keys));
   CHIMERE_CHECK_OK(write_pooling(options.folder, keys));
-  if (options.tokenizer) {
+  if (options.tokenizer && !family->drafter) {
     const auto embedding = std::ranges::find(plan.tensors, "token_embd.weight", &NamedTensor::name);
     CHIMERE_CHECK_OK(write_tokenizer({.folder = options.folder,
                                       .entries = embedding->tensor.shape.front(),

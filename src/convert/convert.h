@@ -20,7 +20,7 @@ struct Options {
   std::optional<DType> type =
       std::nullopt;       ///< nullopt: BF16 where the matrices are BF16, else F16
   std::string base = {};  ///< of adapters: the folder of the model; empty: as the adapter says
-  bool tokenizer = true;  ///< false: no vocabulary; the file serves tests only
+  bool tokenizer = true;  ///< false: no vocabulary; the file serves tests only. Drafters have none
   /// Called before each tensor with its number, how many there are, and its name.
   std::function<void(size_t, size_t, std::string_view)> progress = {};
 };

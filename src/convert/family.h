@@ -62,6 +62,7 @@ class KeyWriter {
   }
   void number(std::string_view name, double v) { file_.set_f32(key(name), static_cast<float>(v)); }
   void flag(std::string_view name, bool v) { file_.set_bool(key(name), v); }
+  void flags(std::string_view name, const std::vector<bool>& v) { file_.set_bools(key(name), v); }
   void text(std::string_view name, std::string_view v) { file_.set_string(key(name), v); }
 
  private:
@@ -85,6 +86,8 @@ struct Family {
   bool drop_equal_output = false;
   /// The tokenizer adds a beginning-of-text token though its files do not say so.
   bool add_bos = false;
+  /// It uses the embeddings and the tokenizer of another model, and has none of its own.
+  bool drafter = false;
 };
 
 // --- Transformations that several families use ---

@@ -219,6 +219,7 @@ Result<TensorPlan> plan_tensors(const Family& family, const Config& config,
     CHIMERE_CHECK_OK(planner.add(*tensor, other(tensor->name, kBlocks, kScales)));
   }
   CHIMERE_TRY(TensorPlan plan, planner.finish());
+  if (family.drafter) return plan;
   const auto embedding = std::ranges::find(plan.tensors, "token_embd.weight", &NamedTensor::name);
   if (embedding == plan.tensors.end() || embedding->tensor.shape.size() != 2) {
     return invalid_data(checkpoint.folder + " has no matrix of token embeddings");

@@ -17,7 +17,7 @@ struct TensorPlan {
 
 /// The checkpoint must outlive the plan. Errors: kUnsupported for a tensor without a rule or of a
 /// type that cannot be read, kInvalidData for experts that are missing or differ, names that
-/// collide, shapes that do not match config.json, no embedding.
+/// collide, shapes that do not match config.json, no embedding in a model that is no drafter.
 Result<TensorPlan> plan_tensors(const Family& family, const Config& config,
                                 const Checkpoint& checkpoint);
 

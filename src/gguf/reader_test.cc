@@ -34,6 +34,7 @@ Writer example() {
   w.set_strings("test.tokens", {"a", std::string("\0b", 2), "\xff"});
   w.set_i32s("test.types", {1, -1});
   w.set_f32s("test.scores", {0.5F, -2.0F});
+  w.set_bools("test.flags", {true, false, true});
   const std::vector<float> f = {1, 2, 3, 4, 5, 6};
   EXPECT_TRUE(w.add_tensor("a.weight", {3, 2}, DType::kF32, f.data(), 24).ok());
   const std::vector<uint8_t> q(34 * 4, 9);
@@ -52,7 +53,7 @@ TEST(Reader, ReadsBackWhatTheWriterWrote) {
     const Reader& r = **opened;
     EXPECT_EQ(r.version(), 3U);
     EXPECT_EQ(r.file_bytes(), bytes.size());
-    EXPECT_EQ(r.keys().size(), 9U);
+    EXPECT_EQ(r.keys().size(), 10U);
     EXPECT_EQ(r.keys()[1], "test.block_count");
     EXPECT_EQ(r.get_string("general.architecture").value(), "test");
     EXPECT_EQ(r.get_int("test.block_count").value(), 7);
@@ -63,6 +64,9 @@ TEST(Reader, ReadsBackWhatTheWriterWrote) {
     EXPECT_THAT(*r.find_strings("test.tokens"), ElementsAre("a", std::string("\0b", 2), "\xff"));
     EXPECT_THAT(r.get_int_array("test.types").value(), ElementsAre(1, -1));
     EXPECT_THAT(r.get_float_array("test.scores").value(), ElementsAre(0.5, -2.0));
+    const auto* flags = std::get_if<Array>(r.find("test.flags"));
+    ASSERT_NE(flags, nullptr);
+    EXPECT_EQ(std::get<std::vector<bool>>(flags->items), (std::vector<bool>{true, false, true}));
     ASSERT_EQ(r.tensors().size(), 2U);
     const TensorInfo* a = r.find_tensor("a.weight");
     ASSERT_NE(a, nullptr);

@@ -99,6 +99,9 @@ void Writer::set_i32s(std::string_view key, const std::vector<int32_t>& v) {
 void Writer::set_f32s(std::string_view key, const std::vector<float>& v) {
   set(key, encode_array(ValueType::kF32, v));
 }
+void Writer::set_bools(std::string_view key, const std::vector<bool>& v) {
+  set(key, encode_array(ValueType::kBool, Bytes(v.begin(), v.end())));
+}
 
 void Writer::set_encoded(std::string_view key, std::span<const uint8_t> value) {
   set(key, Bytes(value.begin(), value.end()));

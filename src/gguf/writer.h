@@ -34,6 +34,7 @@ class Writer {
   void set_u8s(std::string_view key, std::string_view v);
   void set_i32s(std::string_view key, const std::vector<int32_t>& v);
   void set_f32s(std::string_view key, const std::vector<float>& v);
+  void set_bools(std::string_view key, const std::vector<bool>& v);
 
   /// A value of metadata_bytes() (gguf/metadata_bytes.h). Not for general.alignment.
   void set_encoded(std::string_view key, std::span<const uint8_t> value);

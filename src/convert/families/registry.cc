@@ -10,7 +10,7 @@ const std::vector<const Family*>& families() {
       &qwen3next_family(),   &qwen35_family(),     &granite_family(),    &granitehybrid_family(),
       &mamba_family(),       &mamba2_family(),     &nemotron_h_family(), &falcon_h1_family(),
       &jamba_family(),       &lfm2_family(),       &gpt_oss_family(),    &bert_family(),
-      &modern_bert_family(), &nomic_bert_family(), &zamba2_family(),
+      &modern_bert_family(), &nomic_bert_family(), &zamba2_family(),     &dflash_family(),
   };
   return all;
 }

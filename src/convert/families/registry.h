@@ -30,6 +30,7 @@ const Family& bert_family();
 const Family& modern_bert_family();
 const Family& nomic_bert_family();
 const Family& zamba2_family();
+const Family& dflash_family();
 
 const std::vector<const Family*>& families();
 /// By a name of config.json's "architectures"; nullptr if none has it.
