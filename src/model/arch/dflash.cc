@@ -66,6 +66,7 @@ Result<ModelSpec> dflash(const Keys& keys) {
   draft.mask_token = static_cast<int32_t>(*mask);
   model.block_draft = draft;
   CHIMERE_TRY(const auto windows, keys.flags("attention.sliding_window_pattern"));
+  (void)keys.name("attention.sliding_window");  // read even if no layer has the window
   CHIMERE_TRY(const int n_layers, keys.block_count());
   for (int i = 0; i < n_layers; ++i) {
     const bool within_window = windows && (*windows)[static_cast<size_t>(i)];
