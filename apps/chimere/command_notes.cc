@@ -30,6 +30,8 @@ constexpr auto kNotes = std::to_array<CommandNotes>({
     {"convert", kModels, "chimere convert folder -o model.gguf"},
     {"quantize", kModels, "chimere quantize model.gguf -o q4.gguf --type q4_K"},
     {"imatrix", kModels, "chimere imatrix model.gguf -f text.txt -o imatrix.gguf"},
+    {"hidden-states", kModels,
+     "chimere hidden-states model.gguf -f prompts.jsonl -o states --layers 1,4,7"},
     {"serve", kServers, "chimere serve -m model.gguf --port 8080"},
     {"keys", kServers, "chimere keys add ann"},
     {"keys add", "", "chimere keys add ann --parallel 4"},

@@ -123,7 +123,7 @@ def main():
                     checked += 1
                     if name not in targets:
                         found.append(f"{relative}: `make {name}` does not exist")
-            for command in re.findall(r"(?:^|[|;&] ?)(?:build/)?chimere ([a-z]+)", line):
+            for command in re.findall(r"(?:^|[|;&] ?)(?:build/)?chimere ([a-z][a-z-]*)", line):
                 commands += 1
                 if program and not re.search(rf"^\s+{command}\b", help_text, re.M):
                     found.append(f"{relative}: `chimere {command}` does not exist")

@@ -14,6 +14,7 @@ DOCUMENTS and CHATS are files of build.py, or others of texts that are ended by 
 A piece is in one file only: structured and prose take theirs from what is drawn, documents the rest and every third of theirs.
 """
 import argparse
+import itertools
 import json
 import os
 import random
@@ -49,11 +50,11 @@ def kind(text):
 
 def pieces(documents, n, rng):
     found = {"documents": [], "structured": [], "prose": []}
-    weights = [len(d) for d in documents]
+    ends = list(itertools.accumulate(len(d) for d in documents))
     for _ in range(30 * n):
         if all(len(v) >= n for v in found.values()):
             break
-        text = piece(rng.choices(documents, weights)[0], rng)
+        text = piece(rng.choices(documents, cum_weights=ends)[0], rng)
         if text is None:
             continue
         of = kind(text)
