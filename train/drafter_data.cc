@@ -13,6 +13,7 @@ namespace chimere::train {
 namespace {
 
 constexpr int64_t kRowsMultiple = 8;    // bf16 products of other widths are slower
+constexpr int64_t kChunk = 64;          // rows of the delta rule's chunks
 constexpr int64_t kComputed = 1 << 15;  // rows at a time: bounds the target's activations
 
 /// A tensor of this type and shape. Errors: kInvalidData.
@@ -155,11 +156,16 @@ void HiddenStates::copy_rows(const HiddenSequence& s, int64_t from, int64_t n, v
 
 torch::Tensor HiddenStates::compute_rows(const torch::Tensor& tokens) const {
   const torch::NoGradGuard no_grad;
+  const int64_t n = tokens.size(1);
+  // Whole chunks of the delta rule: its kernel on a GPU has seen no others. Rows do not depend on
+  // tokens after them.
+  const torch::Tensor whole =
+      torch::constant_pad_nd(tokens, {0, (kChunk - n % kChunk) % kChunk}).contiguous();
   std::vector<torch::Tensor> rows;
-  for (const torch::Tensor& part : tokens.split(std::max<int64_t>(1, kComputed / tokens.size(1)))) {
-    rows.push_back(target_->layer_outputs(part, layers_));
+  for (const torch::Tensor& part : whole.split(std::max<int64_t>(1, kComputed / whole.size(1)))) {
+    rows.push_back(target_->layer_outputs(part, layers_).narrow(1, 0, n));
   }
-  return rows.size() == 1 ? rows[0] : torch::cat(rows);
+  return torch::cat(rows);
 }
 
 Status HiddenStates::check_unchanged() const {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Block drafters (--draft-model) change no text, and say what does not fit; `chimere hidden-states` writes what they are trained on.
 
-  drafter_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
+  drafter_test.py CHIMERE WRITE_TINY_MODEL MODELS [unittest arguments]
 """
 import hashlib
 import json
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
+CHIMERE, WRITER, MODELS = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODEL, WIDE, DRAFTER = HOME / "tiny.gguf", HOME / "wide.gguf", HOME / "drafter.gguf"
@@ -40,6 +40,19 @@ class Drafters(unittest.TestCase):
                 self.assertEqual(warnings, "")
                 if mode == "dflash":
                     self.assertGreater(drafted["drafted"], 0)
+
+    def test_the_shipped_drafter_is_mostly_right(self):
+        text = (MODELS / "evaluation" / "heldout.docs").read_text(errors="replace")[:900]
+        texts = []
+        for mode in ("off", "dflash"):
+            done = chimere("run", "-m", MODELS / "chimere-mini.gguf", "--draft-model", MODELS / "chimere-mini-dflash.gguf", "--raw", "--temp", 0,
+                           "-p", text, "-n", 96, "-q", "--json", "--speculate", mode)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            texts.append(json.loads(done.stdout))
+        self.assertEqual(texts[0]["ids"], texts[1]["ids"])
+        # How many drafts a step has depends on measured times; a random drafter is right in one of thousands.
+        self.assertGreater(texts[1]["drafted"], 10)
+        self.assertGreater(texts[1]["accepted"], texts[1]["drafted"] / 3)
 
     def test_other_names_of_the_flag(self):
         drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)
@@ -200,4 +213,4 @@ if __name__ == "__main__":
     key = b"dflash.embedding_length" + struct.pack("<I", 4)
     at = data.index(key) + len(key)
     (HOME / "for-wide.gguf").write_bytes(data[:at] + struct.pack("<I", 64) + data[at + 4:])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
