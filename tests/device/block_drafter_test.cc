@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "step_runner.h"
 #include "support/fake_model.h"
+#include "support/tiny_drafter.h"
 #include "support/tiny_model.h"
 
 namespace chimere::engine {
@@ -134,6 +135,70 @@ TEST(BlockDrafter, LeavesTheGenerationAsItIs) {
     EXPECT_LE(fast.steps, expected.steps);
     EXPECT_EQ(of_target.model->states().slots_in_use(), 0);
     EXPECT_EQ(of_draft.model->states().pages_in_use(), 0);
+  }
+}
+
+/// Logits of blocks after 3, 4, 5 and 73 context rows, the last 68 of them prefill rows.
+std::vector<test::Floats> dflash_logits(const gguf::Reader& target, const gguf::Reader& drafter,
+                                        const test::BackEnd& back_end) {
+  ThreadPool pool(2);
+  const auto ops = back_end.make_ops(pool);
+  const auto model = model::load_block_drafter(drafter, target, *ops, {}).value();
+  const model::BlockDraft& draft = *model->block_draft();
+  const auto state = model->states().create_sequence();
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<test::Floats> all;
+  for (const int32_t count : {3, 1, 1, 68}) {
+    model::StepPlan append;
+    model::SequenceRows& rows = append.sequences.emplace_back();
+    rows.state = state.get();
+    rows.tokens.assign(static_cast<size_t>(count), model::SequenceRows::kEmbeddingRow);
+    rows.embeddings.resize(static_cast<size_t>(count * 2 * model->n_embd()));
+    for (float& v : rows.embeddings) v = uniform(random);
+    if (count > 64) {
+      rows.row_class = model::RowClass::kPrefill;
+      rows.chunks = {64, count - 64};
+    }
+    EXPECT_TRUE(model->forward(append).ok());
+    model::StepPlan plan;
+    model::SequenceRows& block = plan.sequences.emplace_back();
+    block.state = state.get();
+    block.tokens.assign(static_cast<size_t>(draft.block_size), draft.mask_token);
+    block.tokens[0] = 5 + count % 7;
+    block.logits_of = {1, 2, 3};
+    block.revocable = true;
+    block.block = draft.block_size;
+    const auto result = model->forward(plan);
+    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
+    if (!result.ok()) break;
+    const ConstMatrixView& l = result->logits;
+    all.emplace_back(l.data, l.data + l.rows * l.cols);
+    EXPECT_TRUE(state->commit(0).ok());
+  }
+  return all;
+}
+
+TEST(BlockDrafter, DflashComputesTheSameOnEveryBackEnd) {
+  test::TinyModel shape;
+  shape.embedding = DType::kQ8_0;
+  shape.head = DType::kQ8_0;
+  const auto target_file = test::make_tiny_model(shape).value().bytes();
+  const auto drafter_file =
+      test::make_tiny_drafter({.n_ff = 64, .mask_token = 3, .window = 40, .weights = DType::kQ8_0},
+                              shape)
+          .value()
+          .bytes();
+  const auto target = gguf::Reader::from_bytes(target_file.data(), target_file.size()).value();
+  const auto drafter = gguf::Reader::from_bytes(drafter_file.data(), drafter_file.size()).value();
+  const auto want = dflash_logits(*target, *drafter, test::scalar_back_end());
+  ASSERT_EQ(want.size(), 4U);
+  for (const test::BackEnd& back_end : test::back_ends()) {
+    SCOPED_TRACE(back_end.name);
+    const auto got = dflash_logits(*target, *drafter, back_end);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i], want[i]) << "decode rows have the same bits";
+    for (size_t k = 0; k < want[3].size(); ++k) EXPECT_NEAR(got[3][k], want[3][k], 0.15);
   }
 }
 
