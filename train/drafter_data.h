@@ -105,8 +105,8 @@ struct AnchorChoice {
 /// since the target is recurrent: an epoch visits each sequence once, up to position `window`.
 class AnchorOrder {
  public:
-  /// `data` must outlive this. Errors: kInvalidData (no sequence with a generated token and one
-  /// after it), kInvalidArgument (also: shards without rows before HiddenStates::set_target()).
+  /// `data` must outlive this. Errors: kInvalidData (no sequence with a generated token),
+  /// kInvalidArgument (also: shards without rows before HiddenStates::set_target()).
   static Result<AnchorOrder> create(const HiddenStates& data, const AnchorChoice& choice);
 
   const HiddenStates& data() const { return data_; }

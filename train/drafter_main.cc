@@ -28,10 +28,11 @@ constexpr const char* kUsage =
     [--gamma X] [--quantise-from X] [--save-every N] [--stop-after-minutes X]
   FOLDER: shards of hidden states of T (train/README.md). --taps: for shards without rows, the layers of T, counted from 0, whose
   outputs the drafter reads: T, a qwen35moe, computes them. --blocks: sizes of blocks, rising; each step trains one of them, and
-  the last is the drafter's. --batch: sequences a step; --anchors: blocks of each; --window: rows of context at most.
+  the last is the drafter's. --batch: sequences a step; --anchors: blocks of each; --window: rows of context at most,
+  then and when the drafter is used; export --window changes it, 0: all rows.
   --mask-token: the target's padding token if not given. --init: the weights of another drafter, as far as it has them.
   --stop-after-minutes reduces --steps to what fits, measured over the first 30. Writes an f32 file.
-chimere-drafter export --in F --target T --out F [--mix f32|q8_0|shipped]
+chimere-drafter export --in F --target T --out F [--mix f32|q8_0|shipped] [--window N]
 chimere-drafter evaluate --in F --target T --data FOLDER[,FOLDER...] [--block N] [--sequences 100]
   Replays decoding of N sequences of each kind of text in each folder: tokens a step (tau), and the share of steps whose
   first 1, 2, .. drafts are right. A --block smaller than in training uses fewer masks.
@@ -241,6 +242,7 @@ Status train(Arguments& a) {
   CHIMERE_TRY(const HiddenStates data, open_data(folders, target, taps));
   config.fit(target.parts);
   config.taps = data.layers();
+  config.window = recipe.window + config.block;  // nothing was learnt about rows further back
   CHIMERE_CHECK_OK(config.check());
   CHIMERE_CHECK_OK(check_mask(config, target.parts));
   CHIMERE_TRY(AnchorOrder order, AnchorOrder::create(data, {recipe.batch, anchors, recipe.window,
@@ -260,9 +262,11 @@ Status export_drafter(Arguments& a) {
   CHIMERE_TRY(const auto target_file, gguf::Reader::open(a.get("target", "")));
   const std::string out = a.get("out", "");
   CHIMERE_TRY(const Mix mix, parse_mix(a.get("mix", "shipped")));
+  const int64_t window = a.integer("window", -1);
   CHIMERE_CHECK_OK(a.unread());
   CHIMERE_TRY(const DrafterTarget target, read_target(*target_file, torch::kCPU, torch::kFloat));
   CHIMERE_TRY(const auto model, read_drafter(*file, target));
+  if (window >= 0) CHIMERE_CHECK_OK(model->set_window(window));
   return write_drafter(*model, mix, out);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "attention.h"
 #include "fused.h"
@@ -14,6 +15,8 @@ namespace {
 using torch::Tensor;
 
 constexpr const char* kArchitecture = "dflash";
+constexpr const char* kWindow = "attention.sliding_window";
+constexpr const char* kWindowPattern = "attention.sliding_window_pattern";
 constexpr const char* kMaskToken = "tokenizer.ggml.mask_token_id";
 
 std::string key(const char* name) { return std::string(kArchitecture) + "." + name; }
@@ -106,6 +109,10 @@ Status DrafterConfig::check() const {
     return invalid_data(
         "A drafter's number of heads is a multiple of that of its key-value heads, "
         "and the size of a head is even.");
+  }
+  if (window != 0 && (window < block || window > kMost)) {
+    return invalid_data(key("attention.sliding_window") + " is " + std::to_string(window) +
+                        "; a window has at least the rows of a block.");
   }
   if (block < 2) return invalid_data("A block has at least 2 rows: the anchor and a draft.");
   if (mask_token < 0 || mask_token >= n_vocab) {
@@ -231,8 +238,13 @@ Tensor BlockDrafter::forward(const DrafterContext& context, const Tensor& anchor
   const Tensor tokens = torch::cat({anchors.unsqueeze(-1), masks}, -1).view({b, a * block});
   const Tensor places = torch::arange(block, positions.options());
   const Tensor rows = context.first.unsqueeze(1) + torch::arange(w, positions.options());
-  const Places at{(positions.unsqueeze(-1) + places).view({b, a * block}),
-                  (rows.unsqueeze(1) >= positions.unsqueeze(-1)).view({b, 1, a, 1, w}), block};
+  const Tensor of_rows = positions.unsqueeze(-1) + places;  // [B, A, block]
+  Tensor unseen = (rows.unsqueeze(1) >= positions.unsqueeze(-1)).view({b, 1, a, 1, w});
+  if (config_.window > 0) {
+    const Tensor left = rows.view({b, 1, 1, w}) <= of_rows.unsqueeze(-1) - config_.window;
+    unseen = unseen | left.repeat({1, 1, config_.n_head / config_.n_head_kv, 1}).unsqueeze(1);
+  }
+  const Places at{of_rows.view({b, a * block}), unseen, block};
   Tensor x = torch::embedding(target_.embedding, tokens);  // stays f32
   for (int64_t i = 0; i < config_.n_layer; ++i) {
     x = x + attention(norm(x, in_layer(i, "attn_norm")), i, context, at);
@@ -271,6 +283,10 @@ Status write_drafter(const BlockDrafter& model, Mix mix, const std::string& path
   std::vector<int32_t> layers;  // llama.cpp counts a layer's input: v is the output of layer v - 1
   for (const int64_t tap : c.taps) layers.push_back(static_cast<int32_t>(tap + 1));
   out.set_i32s(key("target_layers"), layers);
+  if (c.window > 0) {
+    out.set_u32(key(kWindow), static_cast<uint32_t>(c.window));
+    out.set_bools(key(kWindowPattern), std::vector<bool>(static_cast<size_t>(c.n_layer), true));
+  }
   out.set_u32(kMaskToken, static_cast<uint32_t>(c.mask_token));
   for (const auto& [name, value] : model.parameters()) {
     CHIMERE_CHECK_OK(add_tensor(out, name, value, mix));
@@ -291,6 +307,15 @@ Result<std::unique_ptr<BlockDrafter>> read_drafter(const gguf::Reader& file,
   CHIMERE_TRY(c.eps, file.get_float(key("attention.layer_norm_rms_epsilon")));
   CHIMERE_TRY(c.rope_base, file.get_float(key("rope.freq_base")));
   CHIMERE_TRY(c.mask_token, file.get_int(kMaskToken));
+  if (const auto window = file.get_int(key(kWindow)); window.ok()) {
+    c.window = *window;
+    const gguf::Value* pattern = file.find(key(kWindowPattern));
+    const auto* array = pattern != nullptr ? std::get_if<gguf::Array>(pattern) : nullptr;
+    const auto* flags = array != nullptr ? std::get_if<std::vector<bool>>(&array->items) : nullptr;
+    if (flags != nullptr && std::count(flags->begin(), flags->end(), false) > 0) {
+      return unsupported("Drafters with a window in some of their layers cannot be trained.");
+    }
+  }
   CHIMERE_TRY(c.taps, file.get_int_array(key("target_layers")));
   for (int64_t& tap : c.taps) --tap;
   CHIMERE_CHECK_OK(c.check());

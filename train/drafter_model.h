@@ -42,6 +42,7 @@ struct DrafterConfig {
   int64_t n_head_kv = 2;
   int64_t head_dim = 64;
   int64_t block = 16;  ///< rows of a block: the anchor and block - 1 drafts
+  int64_t window = 0;  ///< positions that a row sees, itself included, in all layers; 0: all
   int64_t mask_token = 0;
   double rope_base = 10000.0;
   double eps = 1e-6;
@@ -69,6 +70,11 @@ class BlockDrafter {
   /// Draws initial weights from the seed; they are on the target's device. `config` was checked.
   BlockDrafter(const DrafterConfig& config, const DrafterTarget& target, uint64_t seed);
 
+  /// Rows see so many positions from now on. Errors: those of DrafterConfig::check().
+  Status set_window(int64_t window) {
+    config_.window = window;
+    return config_.check();
+  }
   const DrafterConfig& config() const { return config_; }
   const DrafterTarget& target() const { return target_; }
   torch::Device device() const { return target_.output.device(); }
@@ -97,7 +103,9 @@ class BlockDrafter {
   /// What all layers use of a block's place in the text.
   struct Places {
     torch::Tensor positions;  ///< [B, A * block]
-    torch::Tensor unseen;     ///< [B, 1, A, 1, W] bool: context rows not before the anchor
+    /// [B, 1, A, 1, W] bool: context rows not before the anchor; with a window [B, 1, A, G * block,
+    /// W], also those that have left it.
+    torch::Tensor unseen;
     int64_t block;
   };
 

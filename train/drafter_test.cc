@@ -490,6 +490,7 @@ TEST_F(Drafters, TheEngineComputesTheSame) {
                           .n_head_kv = 2,
                           .head_dim = 16,
                           .block = 6,
+                          .window = 8,
                           .mask_token = 7,
                           .taps = {0, 2, 3}};
   config.fit(target);

@@ -39,6 +39,8 @@ constexpr std::string_view kHub =
     "`chimere pull OWNER/NAME:QUANT` downloads a model; -m OWNER/NAME:QUANT selects it";
 constexpr std::string_view kDrafts =
     "how many drafts are checked follows from their cost and from what was right before";
+constexpr std::string_view kSpeculation =
+    "--speculate chooses where drafts come from; --draft-model names a drafter";
 constexpr std::string_view kRope = "RoPE parameters are taken from the model file";
 constexpr std::string_view kAdapters = "--lora FILE=SCALE of run, chat and serve takes adapters";
 constexpr std::string_view kNotShown =
@@ -213,7 +215,7 @@ constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
     refused("--kv-cache-dtype", "use --cache-k and --cache-v"),
     synonym("--served-model-name", "--alias"),
     ignored("--tensor-parallel-size", kOneGpu, FlagValue::kOne),
-    refused("--speculative-config", kDrafts),
+    refused("--speculative-config", kSpeculation),
 });
 
 const ForeignFlag* find_foreign_flag(std::string_view name) {

@@ -25,6 +25,7 @@
 #include "progress_line.h"
 #include "quant/quant.h"
 #include "runtime/request.h"
+#include "state/weights_hash.h"
 #include "text/chat_template.h"
 
 namespace chimere::app {
@@ -75,7 +76,10 @@ class Prompts {
       for (const std::string& document : documents) {
         // A token has few bytes; a whole book need not be encoded for its beginning.
         auto tokens = tokenizer.encode(document.substr(0, most_ * 16), false);
-        if (tokens.size() < kMinPrompt) continue;
+        if (tokens.size() < kMinPrompt) {
+          ++left_out_;
+          continue;
+        }
         tokens.resize(std::min(tokens.size(), most_));
         prompts.push_back(std::move(tokens));
       }
@@ -91,14 +95,22 @@ class Prompts {
       if (!prompt.ok()) {
         return invalid_data(fmt::format("{}:{}: {}", path, number, prompt.error().message));
       }
-      if (!prompt->empty() && prompt->size() <= most_) prompts.push_back(*std::move(prompt));
+      if (prompt->empty() || prompt->size() > most_) {
+        ++left_out_;
+      } else {
+        prompts.push_back(*std::move(prompt));
+      }
     }
     return prompts;
   }
 
+  /// Texts that are too short, and conversations that are too long.
+  int64_t left_out() const { return left_out_; }
+
  private:
   Result<std::vector<int32_t>> of_line(const std::string& line) {
     const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (row.is_discarded()) return invalid_data("the line is no JSON");
     const auto text_of = [&](const char* field) { return row.value(field, std::string()); };
     if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) {
       auto tokens = loaded_.tokenizer->encode(text_of("prompt"), /*special=*/true);
@@ -118,7 +130,10 @@ class Prompts {
       while (!messages.empty() && messages.back().role == "assistant") messages.pop_back();
     }
     if (messages.empty()) {
-      return invalid_data("a line is an object with \"prompt\", \"question\" or \"messages\"");
+      return invalid_data(
+          "a line is an object with \"prompt\" or \"question\", both texts, or with \"messages\", "
+          "a "
+          "list with at least one of the user");
     }
     if (!template_) {
       template_.emplace(runtime::load_prompt_template(*loaded_.file, *loaded_.tokenizer, settings_,
@@ -134,11 +149,12 @@ class Prompts {
   const runtime::LoadedModel& loaded_;
   const Settings& settings_;
   size_t most_;
+  int64_t left_out_ = 0;
   std::optional<Result<text::PromptTemplate>> template_;
 };
 
 void add_rows(const engine::TappedRows& rows, HiddenText& text) {
-  if (rows.position != static_cast<int32_t>(text.tokens.size())) return;  // told at the end
+  if (rows.position != static_cast<int32_t>(text.tokens.size())) return;  // on_finish reports it
   text.tokens.insert(text.tokens.end(), rows.tokens.begin(), rows.tokens.end());
   for (size_t r = 0; r < rows.tokens.size(); ++r) {
     for (const ConstMatrixView& output : rows.outputs) {
@@ -193,7 +209,7 @@ Status add_tensor(gguf::Writer& to, const char* name, std::vector<int64_t> dims,
   return to.add_tensor(name, dims, type, values.data(), values.size() * sizeof(T));
 }
 
-/// Writes a shard; see docs/drafters.md. Errors: kIo.
+/// Writes a shard; train/README.md has the format. Errors: kIo.
 Status write_shard(const std::string& path, const std::vector<HiddenText>& texts,
                    const HiddenStatesFlags& flags, int64_t n_embd) {
   std::vector<int32_t> tokens;
@@ -298,12 +314,44 @@ class Manifest {
   int64_t tokens_ = 0;
 };
 
+/// Settings that change what is computed, apart from those of the sampling.
+constexpr std::string_view kComputing[] = {"backend",       "cache-k",      "cache-v",
+                                           "chat-template", "expert-top-p", "ctx"};
+
+Json value_of(const Settings& settings, const SettingInfo& setting) {
+  switch (setting.kind) {
+    case SettingInfo::Kind::kInteger:
+      return settings.get(static_cast<const Setting<int64_t>&>(setting));
+    case SettingInfo::Kind::kReal:
+      return settings.get(static_cast<const Setting<double>&>(setting));
+    case SettingInfo::Kind::kSwitch:
+      return settings.get(static_cast<const Setting<bool>&>(setting));
+    default:
+      return settings.get(static_cast<const Setting<std::string>&>(setting));
+  }
+}
+
+/// Values that are not the defaults, by name.
+Json settings_of(const Settings& settings) {
+  Json values = Json::object();
+  for (const SettingInfo* setting : settings::all()) {
+    const bool computing = std::ranges::find(kComputing, setting->name) != std::end(kComputing) ||
+                           setting->name.starts_with("rope-") || setting->name.starts_with("yarn-");
+    const bool counts = computing || setting->groups.has(SettingGroup::kSampling);
+    if (counts && settings.is_set(*setting)) {
+      values[std::string(setting->name)] = value_of(settings, *setting);
+    }
+  }
+  return values;
+}
+
 /// Everything that the shards depend on.
 Result<Json> inputs_of(const HiddenStatesFlags& flags, const engine::Request& request,
-                       const gguf::Reader& model) {
+                       const gguf::Reader& model, const Settings& settings) {
   CHIMERE_TRY(const std::string texts, read_file(flags.texts));
+  CHIMERE_TRY(const state::Hash128 weights, state::WeightsHash::start(model.files(), {})->get());
   Json inputs = {{"model", std::filesystem::path(model.path()).filename().string()},
-                 {"model_bytes", model.file_bytes()},
+                 {"weights", fmt::format("{:016x}{:016x}", weights.high, weights.low)},
                  {"texts_sha256", sha256_of(texts)},
                  {"layers", flags.layers},
                  {"set", flags.set},
@@ -311,16 +359,28 @@ Result<Json> inputs_of(const HiddenStatesFlags& flags, const engine::Request& re
                  {"max_tokens", request.max_tokens},
                  {"shard", flags.shard},
                  {"seed", request.sampling.seed},
-                 {"temperature", request.sampling.temperature},
-                 {"top_k", request.sampling.top_k},
-                 {"top_p", request.sampling.top_p},
-                 {"min_p", request.sampling.min_p}};
+                 {"settings", settings_of(settings)}};
   // As a file says it: numbers compare equal after a round trip.
   return Json::parse(inputs.dump());
 }
 
+/// Errors: kInvalidArgument, naming --layers.
+Status check_layers(const HiddenStatesFlags& flags, const gguf::Reader& model) {
+  CHIMERE_TRY(const std::string architecture, model.get_string("general.architecture"));
+  CHIMERE_TRY(int64_t n_layers, model.get_int(architecture + ".block_count"));
+  const auto heads = model.get_int(architecture + ".nextn_predict_layers");
+  if (heads.ok()) n_layers -= *heads;
+  if (flags.layers.empty() || flags.layers.back() < n_layers) return {};
+  return invalid_argument(fmt::format("--layers {}: this model has the layers 0 to {}.",
+                                      flags.layers.back(), n_layers - 1));
+}
+
 Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
-  const Settings& settings = line.settings;
+  Settings settings = line.settings;
+  if (!settings.get(settings::kDraftModel).empty()) {
+    return invalid_argument("--draft-model has no use here: texts are continued without drafts.");
+  }
+  CHIMERE_CHECK_OK(settings.set(settings::kSpeculate, "off", "hidden-states"));
   if (!flags.layer_list.empty()) {
     CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));
   }
@@ -329,18 +389,38 @@ Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   }
   CHIMERE_TRY(auto file, open_model(settings, flags.model));
   const int64_t wanted = settings.get(settings::kMaxTokens);
+  if (wanted < 1 && settings.is_set(settings::kMaxTokens)) {
+    return invalid_argument(
+        "-n is the number of tokens that each text is continued by: 1 or more.");
+  }
   const int64_t generated = wanted > 0 ? wanted : kDefaultGenerated;
+  CHIMERE_CHECK_OK(check_layers(flags, *file));
+  if (std::filesystem::is_directory(flags.texts)) {
+    return invalid_argument(flags.texts + " is a folder; --file takes one file.");
+  }
   runtime::MemoryRequest memory;
   memory.contexts = flags.parallel;
   memory.default_context = flags.prompt_tokens + generated + 1;
   CHIMERE_TRY(const runtime::LoadedModel loaded, load(std::move(file), settings, memory));
-  CHIMERE_TRY(const auto prompts, Prompts(loaded, settings, flags.prompt_tokens).read(flags.texts));
+  Prompts reader(loaded, settings, flags.prompt_tokens);
+  CHIMERE_TRY(const auto prompts, reader.read(flags.texts));
+  const std::string left_out =
+      reader.left_out() == 0
+          ? ""
+          : fmt::format(
+                "{} texts were left out: documents of fewer than {} tokens, empty prompts, "
+                "or conversations of more than {} (--prompt-tokens)",
+                reader.left_out(), kMinPrompt, flags.prompt_tokens);
+  if (prompts.empty()) {
+    return invalid_data(left_out.empty() ? flags.texts + " has no texts." : left_out + ".");
+  }
+  if (!left_out.empty()) std::cerr << left_out << '\n';
   CHIMERE_TRY(engine::Request request, runtime::request_from(settings, loaded, {}));
   request.max_tokens = static_cast<int32_t>(generated);
   request.taps = flags.layers;
   request.speculation = engine::Speculation::off();
   if (settings.get(settings::kSeed) < 0) request.sampling.seed = 1;
-  CHIMERE_TRY(const Json inputs, inputs_of(flags, request, *loaded.file));
+  CHIMERE_TRY(const Json inputs, inputs_of(flags, request, *loaded.file, settings));
   CHIMERE_TRY(Manifest manifest, Manifest::open(flags.output, inputs));
   const auto parallel = static_cast<int32_t>(flags.parallel);
   CHIMERE_TRY(const auto engine, engine::Engine::create(*loaded.model, *loaded.tokenizer,

@@ -339,7 +339,8 @@ void Engine::hand_over(const StepRows& rows, const model::StepPlan& plan, const 
   if (!request.on_rows || rows.tokens.empty()) return;
   const auto outputs = LayerOutputs::read(model_, plan, request.taps, rows.first_row,
                                           static_cast<int64_t>(rows.tokens.size()));
-  if (outputs.ok()) request.on_rows({rows.position, rows.tokens, outputs->views()});
+  if (outputs.ok() && !outputs->views().empty())
+    request.on_rows({rows.position, rows.tokens, outputs->views()});
 }
 
 void Engine::accept(std::span<const PlannedRows> planned) {

@@ -9,7 +9,7 @@ namespace chimere::model {
 namespace {
 
 /// The vocabulary's size is that of the embedding table, which a drafter may share with its target;
-/// a tokenizer in the file must agree.
+/// a tokenizer in the file of another model must agree.
 Result<int> read_vocabulary_size(const Keys& keys) {
   const gguf::Reader& file = keys.file();
   const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
@@ -23,6 +23,7 @@ Result<int> read_vocabulary_size(const Keys& keys) {
   }
   const auto n_vocab = static_cast<int>(table->dims[1]);
   const std::vector<std::string>* tokens = file.find_strings("tokenizer.ggml.tokens");
+  if (keys.target() != nullptr) return n_vocab;  // the target's tokenizer counts
   if (tokens != nullptr && tokens->size() != static_cast<size_t>(n_vocab)) {
     return invalid_data("tokenizer.ggml.tokens has " + std::to_string(tokens->size()) +
                         " entries, but token_embd.weight has " + std::to_string(n_vocab) + " rows");

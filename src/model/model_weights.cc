@@ -77,12 +77,15 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
     w.output = tied ? binder.fixed_matrix("token_embd.weight", model.n_vocab, model.n_embd)
                     : binder.matrix("output.weight", model.n_vocab, model.n_embd);
   }
+  int64_t unread = 0;
   if (model.block_draft) {
-    w.output = w.output.rows_from(0, model.n_drafted);
+    const WeightView whole = w.output;
+    w.output = whole.rows_from(0, model.n_drafted);
+    unread = whole.bytes() - w.output.bytes();
     w.block_draft.fuse = binder.matrix("fc.weight", model.n_embd, model.context_width());
     w.block_draft.norm = binder.vector("enc.output_norm.weight", model.n_embd);
   }
-  w.active_bytes = binder.active_bytes();
+  w.active_bytes = binder.active_bytes() - unread;
   if (model.embeds()) w.output = {};  // never read, even if the file has it
   if (model.mtp && (model.embedding_scale != 1 || model.layers.back().residual_scale != 1)) {
     return unsupported("MTP heads of a model that scales embeddings or residuals are unknown.");

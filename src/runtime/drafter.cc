@@ -47,10 +47,24 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
     return invalid_argument(
         "--speculate dflash needs a drafter for this model: --draft-model FILE.");
   }
-  if (name.empty() || !uses_drafter(settings) || target.model->embeds()) return none;
-  CHIMERE_TRY(const ModelPath found, find_model(name, settings));
+  if (name.empty()) return none;
+  if (!uses_drafter(settings) || target.model->embeds()) {
+    observer.warn(target.model->embeds()
+                      ? "--draft-model changes nothing here: an embedding model generates no text."
+                      : "--draft-model changes nothing with --speculate " +
+                            settings.get(settings::kSpeculate) + ".");
+    return none;
+  }
+  const auto of_flag = [](Error error) {
+    error.message = "--draft-model: " + error.message;
+    return error;
+  };
+  const auto found = find_model(name, settings);
+  if (!found.ok()) return of_flag(found.error());
   auto drafter = std::make_unique<LoadedDrafter>();
-  CHIMERE_TRY(drafter->file, gguf::Reader::open(found.path));
+  auto file = gguf::Reader::open(found->path);
+  if (!file.ok()) return of_flag(file.error());
+  drafter->file = *std::move(file);
   drafter->ops = kernels::make_cpu_ops(*target.pool, target.cpu_isa);
   auto model = model::load_block_drafter(
       *drafter->file, *target.file, *drafter->ops,
@@ -59,7 +73,7 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
     observer.warn("The drafter is left out: " + model.error().message + ".");
     return none;
   }
-  if (!model.ok()) return model.error();
+  if (!model.ok()) return of_flag(model.error());
   drafter->model = *std::move(model);
   return drafter;
 }
@@ -71,14 +85,14 @@ int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {
          model.step_bytes(step_rows, step_rows) + model.gpu_scratch_bytes(step_rows);
 }
 
-Status move_drafter_to_gpu(const LoadedModel& target, int step_rows, kernels::cuda::Device& gpu) {
-  LoadedDrafter& drafter = *target.drafter;
-  CHIMERE_TRY(auto ops,
+Result<LoadedDrafter> load_drafter_on_gpu(const LoadedModel& target, int step_rows,
+                                          kernels::cuda::Device& gpu) {
+  LoadedDrafter out;
+  CHIMERE_TRY(out.ops,
               kernels::cuda::make_cuda_ops(gpu, *target.pool, {.host_isa = target.cpu_isa}));
-  CHIMERE_TRY(drafter.model, model::load_block_drafter(*drafter.file, *target.file, *ops,
-                                                       gpu_options(target, step_rows)));
-  drafter.ops = std::move(ops);
-  return {};
+  CHIMERE_TRY(out.model, model::load_block_drafter(*target.drafter->file, *target.file, *out.ops,
+                                                   gpu_options(target, step_rows)));
+  return out;
 }
 
 }  // namespace chimere::runtime

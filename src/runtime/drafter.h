@@ -15,8 +15,9 @@
 namespace chimere::runtime {
 
 /// Loads the drafter of the settings on the CPU, for a model that is there too; nullptr if they
-/// name none, or if --speculate does not use it. One that fits another model only is left out with
-/// a warning, unless --speculate asks for it. Errors: kInvalidArgument (--speculate dflash without
+/// name none, or, with a warning, if --speculate does not use it. One that fits another model only
+/// is left out with a warning, unless --speculate asks for it. Errors: kInvalidArgument
+/// (--speculate dflash without
 /// --draft-model), those of find_model(), gguf::Reader::open() and model::load_block_drafter().
 Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
                                                     const LoadedModel& target,
@@ -25,8 +26,10 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
 /// Bytes that the target's drafter will take on a GPU, in steps of `step_rows` rows at most.
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows);
 
-/// Moves the target's drafter. Errors: those of make_cuda_ops() and model::load_block_drafter().
-Status move_drafter_to_gpu(const LoadedModel& target, int step_rows, kernels::cuda::Device& gpu);
+/// The target's drafter on a GPU; its file stays where it is. Errors: those of make_cuda_ops() and
+/// model::load_block_drafter().
+Result<LoadedDrafter> load_drafter_on_gpu(const LoadedModel& target, int step_rows,
+                                          kernels::cuda::Device& gpu);
 
 }  // namespace chimere::runtime
 

@@ -104,6 +104,7 @@ std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePla
   if (plan.kv - plan.kv * 13 / 32 >= missing)
     suggestions.push_back("--cache-k q8_0 --cache-v q4_0");
   if (plan.drafts_total() >= missing) suggestions.emplace_back("--speculate ngram");
+  if (loaded.drafter != nullptr) suggestions.emplace_back("no --draft-model");
   suggestions.push_back(
       fmt::format("--vram-budget {}M more than now, if the GPU has it", missing / 1'000'000 + 1));
   suggestions.push_back("--backend cpu");
@@ -206,13 +207,20 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                                 observer.upload(std::min(bytes, weights), weights);
                             }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
-  if (drafter) CHIMERE_CHECK_OK(move_drafter_to_gpu(loaded, drafter_rows, gpu));
+  LoadedDrafter drafter_on_gpu;
+  if (drafter) {
+    CHIMERE_TRY(drafter_on_gpu, load_drafter_on_gpu(loaded, drafter_rows, gpu));
+  }
   upload.seconds = watch.seconds();
   if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));
-  const int64_t promised =
-      std::max<int64_t>(0, planned_bytes(loaded, plan, *on_gpu) - gpu.account().used());
+  const int64_t planned = planned_bytes(loaded, plan, *on_gpu) + all - allowed;
+  const int64_t promised = std::max<int64_t>(0, planned - gpu.account().used());
   CHIMERE_TRY(loaded.memory_share, runtime.gpu_memory().take(promised));
   loaded.upload = upload;
+  if (drafter) {
+    loaded.drafter->model = std::move(drafter_on_gpu.model);
+    loaded.drafter->ops = std::move(drafter_on_gpu.ops);
+  }
   loaded.model = std::move(on_gpu);
   loaded.ops = std::move(ops);
   loaded.step_rows = options.max_step_rows;

@@ -74,7 +74,9 @@ class Drafters(unittest.TestCase):
             self.assertIn(why, refused.stderr)
         missing = chimere("run", "-m", MODEL, "-p", "a", "--draft-model", "nowhere.gguf")
         self.assertEqual(missing.returncode, 1)
-        self.assertIn("nowhere.gguf", missing.stderr)
+        self.assertIn("--draft-model: 'nowhere.gguf'", missing.stderr)
+        _, warning = self.run_model("--draft-model", DRAFTER, "--speculate", "mtp")
+        self.assertIn("--draft-model changes nothing with --speculate mtp", warning)
 
 
 def read_shard(path):
@@ -183,19 +185,34 @@ class HiddenStates(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Continuing after 4 texts", done.stderr)
         self.assertEqual(self.sums(), whole)
+        self.out = HOME / "one-at-a-time"
         self.assertEqual(self.write("--parallel", 1).returncode, 0)
         self.assertEqual(self.sums(), whole)
 
     def test_other_settings_and_changed_shards_are_refused(self):
         self.assertEqual(self.write().returncode, 0)
-        other = self.write("--temp", "0.3")
-        self.assertEqual(other.returncode, 1)
-        self.assertIn("name another folder", other.stderr)
+        for flags in (("--temp", "0.3"), ("--repeat-penalty", "1.3"), ("--cache-k", "f32"), ("--rope-freq-base", "500")):
+            other = self.write(*flags)
+            self.assertEqual(other.returncode, 1, flags)
+            self.assertIn("name another folder", other.stderr)
         shard = self.out / "00001.gguf"
         shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
         changed = self.write()
         self.assertEqual(changed.returncode, 1)
         self.assertIn("00001.gguf has changed", changed.stderr)
+
+    def test_what_cannot_be_done_is_said(self):
+        for flags, says in ((("--layers", "1,4"), "--layers 4: this model has the layers 0 to 3"),):
+            done = self.write(layers=flags)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(says, done.stderr)
+        done = self.write("-md", DRAFTER)
+        self.assertIn("--draft-model has no use here", done.stderr)
+        self.texts.write_text('{"prompt": ""}\n')
+        done = self.write()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 texts were left out", done.stderr)
+        self.assertFalse(self.out.exists())
 
     def test_bad_texts_are_named(self):
         self.texts.write_text('{"prompt": "good enough"}\n{"words": 1}\n')

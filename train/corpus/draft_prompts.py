@@ -69,9 +69,14 @@ def answers(path, n, rng):
     with open(path, "rb") as file:
         chats = [c for c in file.read().decode("utf-8", "replace").split("\0") if HEADER in c]
     out = []
-    for chat in rng.sample(chats, min(n, len(chats))):
+    rng.shuffle(chats)
+    for chat in chats:
         ends = [m.end() for m in re.finditer(re.escape(HEADER), chat)]
-        out.append(chat[:rng.choice(ends)].lstrip())
+        prompt = chat[:rng.choice(ends)].lstrip()
+        if len(prompt) <= PIECE:  # prompts are cut, and their ends are what matters here
+            out.append(prompt)
+        if len(out) == n:
+            break
     return out
 
 

@@ -40,7 +40,8 @@ struct DflashState final : DrafterState {
   DraftSampler sampler;
   /// Of the drafter's model: has the keys and values of consecutive rows of the generation.
   std::unique_ptr<state::SequenceState> rows;
-  int32_t end = 0;  ///< position in the text after the last of these rows
+  int32_t end = 0;    ///< position in the text after the last of these rows
+  bool lost = false;  ///< there was no memory for its rows: the generation goes without drafts
 };
 
 class DflashDrafter final : public Drafter {
@@ -59,6 +60,7 @@ class DflashDrafter final : public Drafter {
     int64_t n_rows = 0;
     for (const ObservedRows& o : rows) {
       auto& state = static_cast<DflashState&>(*o.state);
+      if (state.lost) continue;
       // Rows in between were not observed: positions count from the first row after them.
       if (state.rows == nullptr || o.position != state.end) {
         state.rows = model_.states().create_sequence();
@@ -77,31 +79,42 @@ class DflashDrafter final : public Drafter {
     compute(plan, n_rows);
     for (const ObservedRows& o : rows) {
       auto& state = static_cast<DflashState&>(*o.state);
-      if (std::ranges::find(failed_, state.rows.get()) != failed_.end()) state.rows.reset();
+      if (state.lost || std::ranges::find(failed_, state.rows.get()) == failed_.end()) continue;
+      state.rows.reset();
+      state.lost = true;
     }
     failed_.clear();
   }
 
   Status propose(std::span<const DraftTarget> targets) override {
-    model::StepPlan plan;
-    std::vector<const DraftTarget*> drafting;
-    int64_t n_rows = 0;
+    std::vector<const DraftTarget*> ready;
     for (const DraftTarget& t : targets) {
       const auto& state = static_cast<const DflashState&>(*t.state);
-      const int32_t size = draft_.block_size;  // masks that are missing would change the others
       const auto computed = static_cast<int32_t>(t.history.size()) - 1;
-      if (state.rows == nullptr || state.end != computed) continue;
-      if (n_rows + size > model_.max_step_rows()) break;
-      n_rows += size;
-      plan.sequences.push_back(block_rows(*state.rows, t.history.back(), t.proposal->most()));
-      t.proposal->count_pass();
-      drafting.push_back(&t);
+      if (state.rows != nullptr && state.end == computed) ready.push_back(&t);
     }
-    if (drafting.empty()) return {};
+    const auto at_once =
+        static_cast<size_t>(std::max<int64_t>(1, model_.max_step_rows() / draft_.block_size));
+    for (size_t first = 0; first < ready.size(); first += at_once) {
+      const size_t n = std::min(at_once, ready.size() - first);
+      CHIMERE_CHECK_OK(propose_blocks(std::span(ready).subspan(first, n)));
+    }
+    return {};
+  }
+
+ private:
+  /// One step with a block for each target.
+  Status propose_blocks(std::span<const DraftTarget* const> drafting) {
+    model::StepPlan plan;
+    for (const DraftTarget* t : drafting) {
+      const auto& state = static_cast<const DflashState&>(*t->state);
+      plan.sequences.push_back(block_rows(*state.rows, t->history.back(), t->proposal->most()));
+    }
     CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
     int64_t row = 0;
     for (size_t i = 0; i < drafting.size(); ++i) {
       auto& state = static_cast<DflashState&>(*drafting[i]->state);
+      drafting[i]->proposal->count_pass();
       CHIMERE_CHECK_OK(state.rows->commit(0));
       const auto n = static_cast<int64_t>(plan.sequences[i].logits_of.size());
       add_drafts(*drafting[i], state.sampler, result.logits, row, n);
@@ -110,11 +123,15 @@ class DflashDrafter final : public Drafter {
     return {};
   }
 
- private:
-  /// Computes the planned context rows, and begins another plan.
+  /// Computes the planned context rows, and begins another plan. Where memory does not suffice for
+  /// all sequences, it may for some.
   void compute(model::StepPlan& plan, int64_t& n_rows) {
     if (!plan.sequences.empty() && !model_.forward(plan).ok()) {
-      for (const model::SequenceRows& rows : plan.sequences) failed_.push_back(rows.state);
+      for (model::SequenceRows& rows : plan.sequences) {
+        model::StepPlan one;
+        one.sequences.push_back(std::move(rows));
+        if (!model_.forward(one).ok()) failed_.push_back(one.sequences[0].state);
+      }
     }
     plan.sequences.clear();
     n_rows = 0;
@@ -146,7 +163,7 @@ class DflashDrafter final : public Drafter {
     rows.tokens.front() = newest;
     for (int32_t i = 1; i < draft_.block_size && i <= most; ++i) rows.logits_of.push_back(i);
     rows.revocable = true;
-    rows.block = draft_.block_size;
+    rows.block = draft_.block_size;  // masks that are missing would change the others
     return rows;
   }
 

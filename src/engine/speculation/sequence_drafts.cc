@@ -87,8 +87,8 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
       probing_ = decision == DraftPolicy::DraftDecision::kProbe;
       if (probing_) most = 1;
     }
-    chosen_ = {};
-    chosen_from_ = drafter;
+    before_ = std::exchange(chosen_, {});
+    before_from_ = std::exchange(chosen_from_, drafter);
     costs_ = costs;
   }
   return ProposalBuilder(acceptance(drafter), costs, most, speculation_.always || probing_,
@@ -105,6 +105,11 @@ void SequenceDrafts::offer(size_t drafter, Proposal proposal) {
   }
   chosen_ = std::move(proposal);
   chosen_from_ = drafter;
+  if (!computes(drafter) || chosen_.passes > 0) return;
+  // It could not draft: what was chosen before it stays.
+  chosen_ = std::move(before_);
+  chosen_from_ = before_from_;
+  probing_ = false;
 }
 
 void SequenceDrafts::end(int32_t accepted, bool generation_ended) {

@@ -107,7 +107,9 @@ class SequenceDrafts {
   // The current round.
   Proposal chosen_;
   size_t chosen_from_ = kNone;  ///< the drafter
-  DraftCosts costs_;            ///< of that drafter
+  Proposal before_;             ///< chosen before a drafter that computes was asked
+  size_t before_from_ = kNone;
+  DraftCosts costs_;  ///< of that drafter
   int32_t most_ = 0;
   bool probing_ = false;  ///< the draft only measures its cost
   int32_t certain_ = 0;   ///< leading drafts that the constraint leaves no choice about

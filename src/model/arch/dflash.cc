@@ -16,7 +16,9 @@ constexpr int kLargestBlock = 64;
 /// before it.
 Result<std::vector<int32_t>> read_taps(const Keys& keys, const gguf::Reader& target) {
   CHIMERE_TRY(const std::string architecture, target.get_string("general.architecture"));
-  CHIMERE_TRY(const int64_t n_layers, target.get_int(architecture + ".block_count"));
+  CHIMERE_TRY(const int64_t n_blocks, target.get_int(architecture + ".block_count"));
+  const auto mtp_heads = target.get_int(architecture + ".nextn_predict_layers");
+  const int64_t n_layers = n_blocks - (mtp_heads.ok() ? *mtp_heads : 0);
   const std::string name = keys.name("target_layers");
   CHIMERE_TRY(const std::vector<int64_t> values, keys.file().get_int_array(name));
   if (values.empty()) return invalid_data(name + " is empty");
@@ -57,11 +59,11 @@ Result<ModelSpec> dflash(const Keys& keys) {
   CHIMERE_TRY(draft.taps, read_taps(keys, *keys.target()));
   CHIMERE_TRY(draft.block_size, keys.integer_or("block_size", kUsualBlock, 2, kLargestBlock));
   const auto mask = keys.file().get_int("tokenizer.ggml.mask_token_id");
-  if (!mask.ok() || *mask < 0 || *mask >= model.n_vocab) {
-    return invalid_data(
-        "tokenizer.ggml.mask_token_id is missing, or not a token of the model that this file "
-        "drafts for, which has " +
-        std::to_string(model.n_vocab));
+  if (!mask.ok()) return mask.error();
+  if (*mask < 0 || *mask >= model.n_vocab) {
+    return unsupported("tokenizer.ggml.mask_token_id is " + std::to_string(*mask) +
+                       ", which the model that it drafts for does not have: it has " +
+                       std::to_string(model.n_vocab) + " tokens");
   }
   draft.mask_token = static_cast<int32_t>(*mask);
   model.block_draft = draft;
