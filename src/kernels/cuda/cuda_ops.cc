@@ -659,10 +659,10 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
                moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
-  const auto rows = tiles ? std::nullopt
-                          : plan_moe_rows(table, decode.count, routing.n_used, x.x.cols,
-                                          device_.facts().multiprocessors,
-                                          device_.facts().shared_bytes);
+  const auto rows =
+      tiles ? std::nullopt
+            : plan_moe_rows(table, decode.count, routing.n_used, x.x.cols,
+                            device_.facts().multiprocessors, device_.facts().shared_bytes);
   if (decode.count > 0 && tiles) {
     moe_tile(stream_, device_.facts().multiprocessors, *tiles, table, q, decode, routing,
              shared_gate, options, scratch, y);
