@@ -19,6 +19,7 @@ constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
 constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
 constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
 constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
@@ -150,18 +151,20 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   const auto resident = static_cast<uint32_t>(kLinearTileBlocks * multiprocessors);
   const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
                     tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
+  const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
   args.tiles = static_cast<int32_t>(tiles);
   args.stages = stay ? kLinearTileStages : 1;
   const TileMemory memory = tile_memory(shape, jobs, args.stages);
   args.weights_at = static_cast<int32_t>(memory.weights_at);
   args.stage_bytes = static_cast<int32_t>(memory.stage_bytes);
   args.x_at = static_cast<int32_t>(memory.x_at);
-  operands.stream.launch(*shape.kernel,
-                         {.grid = {stay ? resident : tiles, ceil_div(args.rows, shape.rows)},
-                          .block = {kLinearDecodeThreads},
-                          .shared_bytes = static_cast<uint32_t>(memory.bytes),
-                          .overlaps_previous = true},
-                         args);
+  operands.stream.launch(
+      wide ? kLinearTile8Wide : *shape.kernel,
+      {.grid = {stay ? resident : tiles, ceil_div(args.rows, shape.rows)},
+       .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
+       .shared_bytes = static_cast<uint32_t>(memory.bytes),
+       .overlaps_previous = true},
+      args);
 }
 
 void launch_integers(const Operands& operands, int multiprocessors,

@@ -45,6 +45,8 @@ inline constexpr int kFloatRowsSharedBytes =
 
 /// linear_tile_N: weight rows of a tensor-core operand.
 inline constexpr int kDecodeTileOutputs = 16;
+/// linear_tile_8_wide: a warp for each of the 16 partial sums.
+inline constexpr int kWideTileThreads = 16 * 32;
 /// linear_tile_8: blocks per multiprocessor, and most tiles whose weights a block has in shared
 /// memory.
 inline constexpr int kLinearTileBlocks = 3;

@@ -67,6 +67,12 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
   for (const int64_t rows : {1, 2, 7, 8, 11, 19, 35}) {
     expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 40));
   }
+  // More tiles than the GPU has multiprocessors: blocks of eight warps instead of sixteen, which
+  // take several tiles.
+  for (const int64_t rows : {2, 8}) {
+    expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 120, 40),
+                       1);
+  }
   // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
     expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));

@@ -8,7 +8,8 @@
 // shared memory too, so that a block waits only once for L2. If there are more tiles than resident
 // blocks, its blocks stay for the whole launch and share the tiles evenly: while a block multiplies
 // one, the copy engine brings the weights of the next, and x is read once per block. Bytes: each
-// weight once per kColumns rows; otherwise the rows' integers once per tile, from L2.
+// weight once per kColumns rows; otherwise the rows' integers once per tile, from L2. With at most
+// one tile for a multiprocessor, linear_tile_8_wide has sixteen warps for it.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_tile.h"
@@ -22,15 +23,15 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// Starts copying the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns.
+template <int kWarps>
 __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
                                               WarpCopies& copies, int8_t* q,
                                               RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
   const RoundedRows& x = args.rounded;
   const int thread = static_cast<int>(threadIdx.x);
-  if (args.row_ids == nullptr && x.tile_q != nullptr) {
-    // A warp's share: as many bytes as one row has.
-    const int share = blocks * kRoundedTile * kWarp / kLinearDecodeThreads;
+  if (args.row_ids == nullptr && x.tile_q != nullptr && blocks * kRoundedTile % kWarps == 0) {
+    const int share = blocks * kRoundedTile / kWarps;  // of a warp
     const int at = thread / kWarp * share;
     const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
     copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
@@ -41,7 +42,7 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
     return;
   }
 #pragma unroll 1
-  for (int i = thread; i < blocks * kRoundedTile; i += kLinearDecodeThreads) {
+  for (int i = thread; i < blocks * kRoundedTile; i += kWarps * kWarp) {
     const int64_t from = static_cast<int64_t>(row_at(args, first_row + i % kRoundedTile)) * blocks +
                          i / kRoundedTile;
     auto* const to = reinterpret_cast<uint8_t*>(q + i * 32);
@@ -59,10 +60,11 @@ __device__ __forceinline__ int first_tile(const LinearDecodeArgs& args, uint32_t
 }
 
 /// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory.
+template <int kWarps>
 __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8_t* shared) {
-  static_assert(kDecodeTileOutputs * kRoundedTile <= kLinearDecodeThreads);
-  __shared__ uint64_t arrived[kTileWarps * kLinearTileStages];
-  __shared__ uint64_t x_arrived[kTileWarps];
+  static_assert(kDecodeTileOutputs * kRoundedTile <= kWarps * kWarp);
+  __shared__ uint64_t arrived[kWarps * kLinearTileStages];
+  __shared__ uint64_t x_arrived[kWarps];
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp;
@@ -79,7 +81,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     const int first = (ahead - job.first_block) * kDecodeTileOutputs;
     const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
 #pragma unroll
-    for (int i = warp; i < kDecodeTileOutputs; i += kTileWarps) {
+    for (int i = warp; i < kDecodeTileOutputs; i += kWarps) {
       const int o = min(first + i, job.n_out - 1);
       copies.begin(stage, weights + stage * args.stage_bytes + i * stride,
                    job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
@@ -96,7 +98,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
   auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
-  stage_columns(args, first_row, x_copies, q, of_blocks);
+  stage_columns<kWarps>(args, first_row, x_copies, q, of_blocks);
   x_copies.wait();
 
   const int column = thread / kDecodeTileOutputs;
@@ -116,11 +118,11 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     uint8_t* const own = weights + stage * args.stage_bytes;
     TileSums<1> sums = {};
     with_integer_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
-      multiply_tile<kType>(own, static_cast<int>(tile_row_stride(job.row_bytes)), x, codebook,
-                           sums);
+      multiply_tile<kType, 1, kWarps>(own, static_cast<int>(tile_row_stride(job.row_bytes)), x,
+                                      codebook, sums);
     });
     auto* const shown = reinterpret_cast<float*>(own);
-    share_sums(sums, shown);
+    share_sums<1, kWarps>(sums, shown);
     if (stores) {
       const float v = sum_of<1>(shown, column, thread % kDecodeTileOutputs) * job.scale;
       *y = job.accumulate != 0 ? old + v : v;
@@ -197,7 +199,12 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
 
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearDecodeThreads, 3, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  staged_tiles(args, shared);
+  staged_tiles<kTileWarps>(args, shared);
+}
+/// For few tiles, of which a multiprocessor has one.
+CHIMERE_KERNEL(linear_tile_8_wide, kWideTileThreads, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  staged_tiles<kWideTileWarps>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearDecodeThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
