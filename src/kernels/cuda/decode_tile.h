@@ -4,6 +4,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 
+#include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/linear_decode_args.h"
@@ -136,7 +137,7 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int part = lane % 4;
   const uint8_t* const own = weights + lane / 4 * stride;
-  for (int begin = 0; begin < x.blocks; begin += kPartials) {
+  const auto add_blocks = [&](int begin) CHIMERE_INLINED {
 #pragma unroll
     for (int u = 0; u < (kWide && F::kHalves == 1 ? 1 : 2); ++u) {
       // Groups of 32: the block of partial sum 2 w + u, or w. Groups of 16: a block with the groups
@@ -193,6 +194,14 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
         }
       }
     }
+  };
+  if constexpr (kWide) {
+    [[maybe_unused]] constexpr int kAtOnce =
+        F::kHalves == 1 ? 2 : 1;  // as many as fit in 64 registers
+#pragma unroll kAtOnce
+    for (int begin = 0; begin < x.blocks; begin += kPartials) add_blocks(begin);
+  } else {
+    for (int begin = 0; begin < x.blocks; begin += kPartials) add_blocks(begin);
   }
 }
 

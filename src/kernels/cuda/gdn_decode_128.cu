@@ -11,7 +11,7 @@
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
 // each other's code from the caches. Its blocks warm the instruction cache before the previous
-// kernel has ended: they process their first rows once with weights in place of the inputs, and
+// kernel has ended: they process their first row once with weights in place of its inputs, and
 // discard the result.
 //
 // Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs. A row that
@@ -307,12 +307,13 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
                                         bool warm_icache) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (warp == kColumnWarps) {
-    for (int r = 0; r < count; ++r) {
-      const float kq = half_warp_dot16(shared.k[r], shared.q[r], kMixDim);
-      if (lane == 0) shared.kq[r] = kq;
-    }
-  } else if (warp == kColumnWarps + 1 && lane < count) {
+  static_assert(kWarps == 2 * kColumnWarps && kRows <= kColumnWarps);
+  if (const int r = warp - kColumnWarps; r < count) {
+    const float kq = half_warp_dot16(shared.k[r], shared.q[r], kMixDim);
+    if (lane == 0) shared.kq[r] = kq;
+  }
+  // By the last warp, which has no row of its own before the fourth.
+  if (warp == kWarps - 1 && lane < count) {
     const GdnScanArgs& scan = args.scan;
     const int row = first_row + lane;
     const float* alpha = warm_icache ? scan.a : scan.alpha.data + row * scan.alpha.stride;
@@ -380,7 +381,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   if (!warm_icache) wait_for_previous_kernel();
 #pragma unroll 1
   for (int group = 0; group < rows;) {
-    const int count = min(kRows, rows - group);
+    const int count = warm_icache ? 1 : min(kRows, rows - group);
     const int group_row = first_row + group;
     float own[kRows] = {};
     float own_v[kRows] = {};

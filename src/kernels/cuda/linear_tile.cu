@@ -201,8 +201,8 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearDecodeThreads, 3, LinearDecodeArg
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   staged_tiles<kTileWarps>(args, shared);
 }
-/// For few tiles, of which a multiprocessor has one.
-CHIMERE_KERNEL(linear_tile_8_wide, kWideTileThreads, LinearDecodeArgs, args) {
+/// For few tiles, of which a multiprocessor has one, or two beside blocks of the previous kernel.
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide, kWideTileThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   staged_tiles<kWideTileWarps>(args, shared);
 }
