@@ -22,6 +22,7 @@
 #include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/moe_decode.h"
 #include "kernels/cuda/moe_prefill.h"
+#include "kernels/cuda/moe_rows.h"
 #include "kernels/cuda/moe_tile.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
@@ -658,9 +659,16 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
                moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
+  const auto rows =
+      tiles ? std::nullopt
+            : plan_moe_rows(table, decode.count, routing.n_used, x.x.cols,
+                            device_.facts().multiprocessors, device_.facts().shared_bytes);
   if (decode.count > 0 && tiles) {
     moe_tile(stream_, device_.facts().multiprocessors, *tiles, table, q, decode, routing,
              shared_gate, options, scratch, y);
+  } else if (rows) {
+    moe_rows(stream_, *rows, table, q, decode, routing, shared_gate, options, codebook_, scratch,
+             y);
   } else if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
                shared_gate, options, codebook_, scratch, y);

@@ -183,6 +183,36 @@ struct FragmentCodec<DType::kQ6_K> {
   }
 };
 
+/// 16 weights as a fragment of K = 16: lane `part` of four has elements 4 part .. 4 part + 3.
+struct HalfFragment {
+  uint32_t q;
+  float scale;
+};
+
+/// For types with groups of 16 and without a minimum: one group, without decoding the other half of
+/// its 32 weights.
+template <DType kType>
+struct HalfFragmentCodec {
+  static constexpr bool kExists = false;
+};
+
+template <>
+struct HalfFragmentCodec<DType::kQ6_K> {
+  static constexpr bool kExists = true;
+
+  template <class Row>
+  static __device__ __forceinline__ HalfFragment load(const Row& row, int g, int part) {
+    const auto nibbles = load_unit<uint32_t, DType::kQ6_K, 0>(row, 2 * g + part % 2);
+    const auto pairs = load_unit<uint32_t, DType::kQ6_K, 1>(row, g);
+    const uint32_t low = (nibbles >> (part / 2 * 4)) & 0x0F0F0F0FU;
+    const uint32_t high = (pairs >> (2 * part)) & 0x03030303U;
+    const uint32_t scale = load_unit<uint8_t, DType::kQ6_K, 2>(row, g);
+    const uint32_t super = Row::template load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16));
+    return {less<32>(low + (high << 4U)),
+            f16_bits_to_f32(super) * static_cast<float>(static_cast<int8_t>(scale))};
+  }
+};
+
 template <>
 struct FragmentCodec<DType::kIQ3_S_UNPACKED> {
   static constexpr int kHalves = 1;

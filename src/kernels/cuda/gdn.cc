@@ -19,7 +19,8 @@ constexpr Kernel kDecode32 = {"gdn_decode", "gdn_decode_32"};
 constexpr Kernel kDecode16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
 constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
-constexpr Kernel kMixRowsOf = {"gdn_decode_128", "gdn_decode_128_rows"};
+constexpr Kernel kMixRowsMany = {"gdn_decode_128", "gdn_decode_128_rows"};
+constexpr Kernel kMixRowsFew = {"gdn_decode_128", "gdn_decode_128_rows_few"};
 /// gdn_decode_128 warms the instruction cache for at most this many blocks: about one per
 /// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
@@ -267,7 +268,11 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
                            .block = {kMixThreads},
                            .shared_bytes = u32(static_cast<int64_t>(shared)),
                            .overlaps_previous = true};
-    stream.launch(!single ? kMixRowsOf : few ? kMixFew : kMixMany, launch, args);
+    if (single) {
+      stream.launch(few ? kMixFew : kMixMany, launch, args);
+    } else {
+      stream.launch(few ? kMixRowsFew : kMixRowsMany, launch, args);
+    }
     return;
   }
   GdnDecodeArgs args = {};

@@ -11,8 +11,8 @@
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
 // each other's code from the caches. Its blocks warm the instruction cache before the previous
-// kernel has ended: they process a row once with weights in place of its inputs, and discard the
-// result.
+// kernel has ended: they process their first row once with weights in place of its inputs, and
+// discard the result.
 //
 // Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs. A row that
 // is kept does not write the state.
@@ -307,12 +307,13 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
                                         bool warm_icache) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (warp == kColumnWarps) {
-    for (int r = 0; r < count; ++r) {
-      const float kq = half_warp_dot16(shared.k[r], shared.q[r], kMixDim);
-      if (lane == 0) shared.kq[r] = kq;
-    }
-  } else if (warp == kColumnWarps + 1 && lane < count) {
+  static_assert(kWarps == 2 * kColumnWarps && kRows <= kColumnWarps);
+  if (const int r = warp - kColumnWarps; r < count) {
+    const float kq = half_warp_dot16(shared.k[r], shared.q[r], kMixDim);
+    if (lane == 0) shared.kq[r] = kq;
+  }
+  // By the last warp, which has no row of its own before the fourth.
+  if (warp == kWarps - 1 && lane < count) {
     const GdnScanArgs& scan = args.scan;
     const int row = first_row + lane;
     const float* alpha = warm_icache ? scan.a : scan.alpha.data + row * scan.alpha.stride;
@@ -325,7 +326,7 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
   for (int r = 0; r < kRows; ++r) shared.gate[r][threadIdx.x % kMixDim] = silu(z[r]);
 }
 
-/// kWarmsIcache: the block warms the instruction cache first; requires kRows == 1.
+/// kWarmsIcache: the block warms the instruction cache first.
 template <bool kWarmsIcache, int kRows, class State>
 __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
                                     State& state) {
@@ -346,7 +347,8 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 
   // No other kernel of this step has written these states, and a step begins with a copy that waits
   // for the whole previous step.
-  if (args.folded != 0) wait_for_previous_kernel();
+  const bool folded = args.folded != 0;
+  if (!kWarmsIcache && folded) wait_for_previous_kernel();
   const int64_t head = int64_t{kMixDim} * kMixDim * h;
   const float* const state_before = scan.state.base + read_slot * scan.state.stride + head;
   if (!kWarmsIcache) state.begin(state_before);
@@ -358,12 +360,14 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   const int qk_channel = thread / kMixDim * key_dim + k_head * kMixDim + c;
   const int v_channel = 2 * key_dim + h * kMixDim + c;
   const float* conv_before = args.conv_state.base + read_slot * args.conv_state.stride;
-  Channel qk;
+  Channel qk = {};
   Channel v = {};
-  qk.begin(args, conv_before, qk_channel);
-  if (has_v) v.begin(args, conv_before, v_channel);
-  const Channel qk_before = qk;
-  const Channel v_before = v;
+  if (!kWarmsIcache || !folded) {
+    qk.begin(args, conv_before, qk_channel);
+    if (has_v) v.begin(args, conv_before, v_channel);
+  }
+  Channel qk_before = qk;
+  Channel v_before = v;
   const float norm = args.norm[c];
   const int first_row = batch.slices[slice_begin].row_begin;
   const SliceArgs last_slice = batch.slices[slice_end - 1];
@@ -377,7 +381,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   if (!warm_icache) wait_for_previous_kernel();
 #pragma unroll 1
   for (int group = 0; group < rows;) {
-    const int count = min(kRows, rows - group);
+    const int count = warm_icache ? 1 : min(kRows, rows - group);
     const int group_row = first_row + group;
     float own[kRows] = {};
     float own_v[kRows] = {};
@@ -403,7 +407,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       if (r >= count) break;
       const float input = own[r];
       if constexpr (kRows > 1) {
-        float* const kept = kept_row(batch, args.conv_state, group_row + r);
+        float* const kept = warm_icache ? nullptr : kept_row(batch, args.conv_state, group_row + r);
         if (kept != nullptr && leads) kept[qk_channel] = input;
         if (kept != nullptr && has_v) kept[v_channel] = own_v[r];
       }
@@ -422,7 +426,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     __syncthreads();
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {
-      const int slot = kRows == 1 ? slots[0] : batch.write_slot[group_row + r];
+      const int slot = kRows == 1 || warm_icache ? slots[0] : batch.write_slot[group_row + r];
       state.read(shared, r, warm_icache, [&] {
         if (r > 0) return;
         prepare(args, shared, group_row, count, h, z, warm_icache);
@@ -442,7 +446,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     }
     if constexpr (kRows > 1) {
       for (int r = 0; r < count; ++r) {
-        float* const kept = kept_row(batch, scan.state, group_row + r);
+        float* const kept = warm_icache ? nullptr : kept_row(batch, scan.state, group_row + r);
         if (kept == nullptr) continue;
         if (has_v) {
           kept[kept_corrections(scan.dims, h) + c] = delta_of(shared, r, c);
@@ -453,12 +457,16 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       }
       for (int unit = warp; unit < count * kColumnWarps; unit += kWarps) {
         const int r = unit / kColumnWarps;
-        write_outputs(args, shared, r, group_row + r, h, c, norm,
-                      /*warm the instruction cache=*/false);
+        write_outputs(args, shared, r, group_row + r, h, c, norm, warm_icache);
       }
     }
     if (warm_icache) {
       warm_icache = false;
+      if (folded) {
+        wait_for_previous_kernel();
+        qk_before.begin(args, conv_before, qk_channel);
+        if (has_v) v_before.begin(args, conv_before, v_channel);
+      }
       qk = qk_before;
       v = v_before;
       __syncthreads();  // the dry run has finished with the memory that the state overwrites
@@ -467,8 +475,9 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     } else {
       group += kRows;
     }
-    if (!kWarmsIcache && group < rows) __syncthreads();
+    if ((kRows > 1 || !kWarmsIcache) && group < rows) __syncthreads();
   }
+  if (kWarmsIcache) wait_for_previous_kernel();  // for a sequence without rows
   // The last block that reads a k head of a sequence writes the states of its convolution.
   if (counts) {
     const auto readers = static_cast<uint32_t>(scan.dims.n_v_heads / scan.dims.n_k_heads);
@@ -512,6 +521,13 @@ CHIMERE_KERNEL(gdn_decode_128_rows, kMixThreads, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(GdnMixShared<kMixRows>, shared);
   StateInRegisters state;
   mix<false>(args, *shared, state);
+}
+
+/// The same for few blocks.
+CHIMERE_KERNEL(gdn_decode_128_rows_few, kMixThreads, GdnMixArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(GdnMixShared<kMixRows>, shared);
+  StateInRegisters state = {};
+  mix<true>(args, *shared, state);
 }
 
 }  // namespace chimere::kernels::cuda

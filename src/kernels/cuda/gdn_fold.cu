@@ -84,13 +84,18 @@ __device__ void fold_conv(const GdnFoldArgs& args, const Fold& fold, int c) {
 
 }  // namespace
 
-/// Grid: [parts of v heads, then parts of the channels; sequences].
+/// Grid: [parts of v heads, then parts of the channels; sequences]. Folds before the previous
+/// kernel has ended: no other kernel of this step has touched the states and the kept rows, and a
+/// step begins with a copy that waits for the whole previous step.
 CHIMERE_KERNEL(gdn_fold, kFoldThreads, GdnFoldArgs, args) {
-  wait_for_previous_kernel();
+  let_next_kernel_start();
   const auto sequence = static_cast<int>(blockIdx.y);
   const int begin = args.batch.fold_begin[sequence];
   const int count = args.batch.fold_begin[sequence + 1] - begin;
-  if (count == 0) return;
+  if (count == 0) {
+    wait_for_previous_kernel();
+    return;
+  }
   const Fold fold = {args.batch.fold_rows + begin, count, args.batch.fold_from[sequence],
                      args.batch.read_slot[sequence]};
   const int parts = args.dims.head_dim / kFoldStateRows;
@@ -101,6 +106,7 @@ CHIMERE_KERNEL(gdn_fold, kFoldThreads, GdnFoldArgs, args) {
   } else {
     fold_conv(args, fold, (block - scan_blocks) * kFoldThreads + static_cast<int>(threadIdx.x));
   }
+  wait_for_previous_kernel();  // the kernels after this one read its results
 }
 
 }  // namespace chimere::kernels::cuda

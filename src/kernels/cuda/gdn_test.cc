@@ -496,6 +496,12 @@ TEST(CudaDeltaNet, VerificationRowsHaveTheBitsOfThreeOps) {
     shape.conv_kernel = 4;
     check_decode(rng, shape, uniform_int(rng, 1, 5), max_rows, 1, /*folds=*/true);
   }
+  // Enough blocks that none warms the instruction cache.
+  GdnShape many = random_shape(rng, 128);
+  many.n_k_heads = 24;
+  many.n_v_heads = 48;
+  many.conv_kernel = 4;
+  check_decode(rng, many, 3, 6, 1, /*folds=*/true);
   for (const int head_dim : {16, 48, 64}) {
     check_decode(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2, /*folds=*/true);
   }

@@ -19,6 +19,7 @@ constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
 constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
 constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
 constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
@@ -101,51 +102,69 @@ constexpr int64_t kMaxTileBytes = int64_t{96} << 10;
 
 int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
 
-/// Shared memory of a block: a codebook, weight rows, rows of x.
+/// Shared memory of a block: a codebook, stages of weight rows, rows of x.
 struct TileMemory {
   int64_t weights_at = 0;
+  int64_t stage_bytes = 0;
   int64_t x_at = 0;
   int64_t bytes = 0;
 };
 
-TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) {
-  // Partial sums reuse the memory of the weights.
-  int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
+TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs, int stages) {
   TileMemory memory;
+  // Partial sums reuse the memory of the weights.
+  memory.stage_bytes = int64_t{kPartials} * shape.rows * kTileStride * 4;
   for (const LinearJob& job : jobs) {
-    weights = std::max(
-        weights, kDecodeTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
+    memory.stage_bytes =
+        std::max(memory.stage_bytes,
+                 kDecodeTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
     memory.weights_at = std::max<int64_t>(memory.weights_at, codebook_bytes(job));
   }
-  memory.x_at = memory.weights_at + weights;
+  memory.x_at = memory.weights_at + stages * memory.stage_bytes;
   memory.bytes = memory.x_at + (shape.staged ? rounded_bytes(shape.rows, jobs.front().w.n_in) : 0);
   return memory;
+}
+
+bool share_codebook(std::span<const LinearJob> jobs) {
+  return std::ranges::all_of(jobs, [&](const LinearJob& job) {
+    return codebook_place(job.w.type).begin == codebook_place(jobs.front().w.type).begin &&
+           codebook_bytes(job) == codebook_bytes(jobs.front());
+  });
 }
 
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
 const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
     if ((rows <= shape->rows || shape == &kTile32) &&
-        tile_memory(*shape, jobs).bytes <= kMaxTileBytes) {
+        tile_memory(*shape, jobs, 1).bytes <= kMaxTileBytes) {
       return shape;
     }
   }
   return nullptr;
 }
 
-void launch_tiles(const Operands& operands, const TileShape& shape,
+void launch_tiles(const Operands& operands, const TileShape& shape, int multiprocessors,
                   std::span<const LinearJob> jobs) {
   LinearDecodeArgs args = {};
-  const uint32_t blocks = put_jobs(operands, jobs, kDecodeTileOutputs, args);
-  const TileMemory memory = tile_memory(shape, jobs);
+  const uint32_t tiles = put_jobs(operands, jobs, kDecodeTileOutputs, args);
+  // One tile per block, unless there are more tiles than resident blocks.
+  const auto resident = static_cast<uint32_t>(kLinearTileBlocks * multiprocessors);
+  const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
+                    tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
+  const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
+  args.tiles = static_cast<int32_t>(tiles);
+  args.stages = stay ? kLinearTileStages : 1;
+  const TileMemory memory = tile_memory(shape, jobs, args.stages);
   args.weights_at = static_cast<int32_t>(memory.weights_at);
+  args.stage_bytes = static_cast<int32_t>(memory.stage_bytes);
   args.x_at = static_cast<int32_t>(memory.x_at);
-  operands.stream.launch(*shape.kernel,
-                         {.grid = {blocks, ceil_div(args.rows, shape.rows)},
-                          .block = {kLinearDecodeThreads},
-                          .shared_bytes = static_cast<uint32_t>(memory.bytes),
-                          .overlaps_previous = true},
-                         args);
+  operands.stream.launch(
+      wide ? kLinearTile8Wide : *shape.kernel,
+      {.grid = {stay ? resident : tiles, ceil_div(args.rows, shape.rows)},
+       .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
+       .shared_bytes = static_cast<uint32_t>(memory.bytes),
+       .overlaps_previous = true},
+      args);
 }
 
 void launch_integers(const Operands& operands, int multiprocessors,
@@ -159,7 +178,7 @@ void launch_integers(const Operands& operands, int multiprocessors,
   const LinearDecodePlan plan = plan_linear_decode(outputs, operands.rows.count, multiprocessors);
   if (plan.rows > 1) {
     const TileShape* const shape = tile_shape(operands.rows.count, jobs);
-    if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
+    if (shape != nullptr) return launch_tiles(operands, *shape, multiprocessors, jobs);
   }
   LinearDecodeArgs args = {};
   args.passes = plan.passes;

@@ -45,6 +45,12 @@ inline constexpr int kFloatRowsSharedBytes =
 
 /// linear_tile_N: weight rows of a tensor-core operand.
 inline constexpr int kDecodeTileOutputs = 16;
+/// linear_tile_8_wide: a warp for each of the 16 partial sums.
+inline constexpr int kWideTileThreads = 16 * 32;
+/// linear_tile_8: blocks per multiprocessor, and most tiles whose weights a block has in shared
+/// memory.
+inline constexpr int kLinearTileBlocks = 3;
+inline constexpr int kLinearTileStages = 2;
 
 /// Floats between the partial sums of neighbouring columns in shared memory: a warp writes to
 /// different banks.
@@ -64,7 +70,7 @@ struct LinearDecodeJob {
   int32_t n_out;
   int32_t accumulate;   ///< y += scale (W x)
   float scale;          ///< of the product
-  int32_t first_block;  ///< first block of this job in the grid's x
+  int32_t first_block;  ///< first block of this job in the grid's x; linear_tile_8: first tile
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
@@ -79,9 +85,13 @@ struct LinearDecodeArgs {
   int32_t rows;
   int32_t n_in;
   int32_t n_jobs;
-  int32_t passes;       ///< a block computes kLinearDecodeOutputs * passes outputs of a job
-  int32_t weights_at;   ///< linear_tile_N: offset of the weights in dynamic shared memory
-  int32_t x_at;         ///< linear_tile_8: offset of the tile of x
+  int32_t passes;      ///< a block computes kLinearDecodeOutputs * passes outputs of a job
+  int32_t weights_at;  ///< linear_tile_N: offset of the weights in dynamic shared memory
+  // linear_tile_8. With more than one stage a block takes several tiles, of jobs with one codebook.
+  int32_t x_at;    ///< offset of the tile of x
+  int32_t tiles;   ///< in all, of kDecodeTileOutputs outputs each
+  int32_t stages;  ///< tiles whose weights are in shared memory
+  int32_t stage_bytes;
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

@@ -7,14 +7,16 @@
 
 namespace chimere::kernels::cuda {
 
+/// The job of block `block`; for linear_tile_8, of a tile.
+__device__ __forceinline__ const LinearDecodeJob& job_of(const LinearDecodeArgs& args, int block) {
+  int index = 0;
+  while (index + 1 < args.n_jobs && block >= args.jobs[index + 1].first_block) ++index;
+  return args.jobs[index];
+}
+
 /// The job of this block.
 __device__ __forceinline__ const LinearDecodeJob& job_of_block(const LinearDecodeArgs& args) {
-  int index = 0;
-  while (index + 1 < args.n_jobs &&
-         static_cast<int>(blockIdx.x) >= args.jobs[index + 1].first_block) {
-    ++index;
-  }
-  return args.jobs[index];
+  return job_of(args, static_cast<int>(blockIdx.x));
 }
 
 /// Row `index` of the row set; beyond its end, the last row.

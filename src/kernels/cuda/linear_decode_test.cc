@@ -23,9 +23,11 @@ using test_data::Random;
 /// Multiprocessors of the emulated GPU.
 constexpr int kEmulated = 4;
 
-/// Rounds x and computes the rows `ids` (all if empty).
+/// Rounds x and computes the rows `ids` (all if empty), on a GPU of `multiprocessors` (0: the
+/// device's number).
 std::vector<std::vector<float>> decode_on(Device& device, const LinearProblem& p,
-                                          const std::vector<int32_t>& ids = {}) {
+                                          const std::vector<int32_t>& ids = {},
+                                          int multiprocessors = 0) {
   const OnDevice<uint32_t> codebook(device, codebook_words());
   const test::RoundedOnDevice rounded(device, p.rows, p.n_in);
   const OnDevice<int32_t> row_ids(device, ids);
@@ -33,15 +35,16 @@ std::vector<std::vector<float>> decode_on(Device& device, const LinearProblem& p
     if (p.n_in % kActivationBlock == 0) round_rows(device.stream(), x, rounded.rows());
     const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
                                     : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
-    linear_decode(device.stream(), device.facts().multiprocessors, x, rounded.rows(), rows,
-                  codebook.data(), jobs);
+    linear_decode(device.stream(),
+                  multiprocessors > 0 ? multiprocessors : device.facts().multiprocessors, x,
+                  rounded.rows(), rows, codebook.data(), jobs);
   });
 }
 
-void expect_bits_of_ref(const LinearProblem& p) {
+void expect_bits_of_ref(const LinearProblem& p, int multiprocessors = 0) {
   const auto want = p.by_ref();
   for (const auto& [name, device] : test::devices()) {
-    const auto got = decode_on(*device, p);
+    const auto got = decode_on(*device, p, {}, multiprocessors);
     for (size_t j = 0; j < got.size(); ++j) {
       for (size_t i = 0; i < got[j].size(); ++i) {
         ASSERT_EQ(std::memcmp(&want[j][i], &got[j][i], 4), 0)
@@ -63,6 +66,12 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
   const int64_t unit = std::max(32, dtype_info(type).block_elements);
   for (const int64_t rows : {1, 2, 7, 8, 11, 19, 35}) {
     expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 40));
+  }
+  // More tiles than the GPU has multiprocessors: blocks of eight warps instead of sixteen, which
+  // take several tiles.
+  for (const int64_t rows : {2, 8}) {
+    expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 120, 40),
+                       1);
   }
   // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
@@ -104,6 +113,24 @@ TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
         auto launches = [](int64_t jobs) { return (jobs + kMaxLinearJobs - 1) / kMaxLinearJobs; };
         EXPECT_EQ(device->stream().counts().launches - before,
                   1 + launches(integers) + launches(count - integers));
+      }
+    }
+  }
+}
+
+/// Tiles of several jobs for few blocks; of jobs with different codebooks, one for each block.
+TEST(CudaLinear, BlocksTakeSeveralTiles) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const std::vector<DType> mixes[] = {{DType::kQ5_K, DType::kQ5_K, DType::kQ8_0},
+                                      {DType::kQ6_K, DType::kQ4_1},
+                                      {DType::kIQ3_S, DType::kIQ3_S},
+                                      {DType::kQ4_K, DType::kIQ3_S}};
+  for (const auto& types : mixes) {
+    for (const int64_t rows : {2, 8}) {
+      for (const int64_t n_in : {256, 2048}) {
+        expect_bits_of_ref(LinearProblem(random, rows, n_in, types, 140, 70), 1);
       }
     }
   }

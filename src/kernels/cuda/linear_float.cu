@@ -3,12 +3,14 @@
 // each of its half warps one weight row, and each lane one partial sum. For more rows, a block of
 // linear_float_rows holds eight weight rows and eight rows of x, with two of each per half warp,
 // which reduces reads of x from L2 and of all operands from shared memory. Weights are loaded
-// before the previous kernel has ended. Bytes: each weight once per eight rows; x once per two, or
-// eight, outputs.
+// before the previous kernel has ended. Of several rows, each warp of linear_float has its own row
+// copied in pieces and begins with the first one that arrives. Bytes: each weight once per eight
+// rows; x once per two, or eight, outputs.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/linear_decode_device.h"
 #include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/bulk_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 
 namespace chimere::kernels::cuda {
@@ -83,10 +85,16 @@ __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, 
   return acc;
 }
 
+/// Pieces of a stage of x that are waited for one by one.
+inline constexpr int kFloatPieces = 4;
+
 /// `shared`: weights, then rows of x.
 template <int kStage>
 __device__ __forceinline__ void linear_of_floats(const LinearDecodeArgs& args, uint8_t* shared) {
   constexpr int kStageBytes = float_stage_bytes(kStage);
+  constexpr int kPiece = kStage / kFloatPieces;
+  static_assert(kPiece % 16 == 0 && kPiece >= kFloatWarmupElements);
+  __shared__ uint64_t arrived[kLinearDecodeThreads / kWarp * kFloatPieces];
   let_next_kernel_start();
   const LinearDecodeJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
@@ -96,6 +104,10 @@ __device__ __forceinline__ void linear_of_floats(const LinearDecodeArgs& args, u
   const int half = static_cast<int>(threadIdx.x) % kWarp / 16;
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int rows = min(kFloatRows, args.rows - first_row);
+  const bool by_warps = rows > 1;
+  const int piece = by_warps ? kPiece : kStage;
+  RingCopies copies(arrived + warp * kFloatPieces, kFloatPieces);
+  uint8_t* const own_row = shared + (kFloatOutputs + warp) * kStageBytes;
   float acc = 0;
   // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
   // each other's code from the caches. Its blocks warm the instruction cache before the previous
@@ -113,20 +125,33 @@ __device__ __forceinline__ void linear_of_floats(const LinearDecodeArgs& args, u
                                     job.w + o * job.row_bytes + begin * size, count * size);
       }
       if (begin == 0) wait_for_previous_kernel();
-      for (int r = 0; r < rows; ++r) {
-        const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * kStageBytes,
-                                    reinterpret_cast<const uint8_t*>(x), 4 * count);
+      const auto row = [&](int r) CHIMERE_INLINED {
+        return reinterpret_cast<const uint8_t*>(
+            args.x + row_at(args, first_row + r) * args.x_stride + begin);
+      };
+      if (!by_warps) {
+        fetch<kLinearDecodeThreads>(shared + kFloatOutputs * kStageBytes, row(0), 4 * count);
+      } else if (warp < rows) {
+        const uint8_t* const from = row(warp);
+#pragma unroll 1
+        for (int at = 0; at < count; at += kPiece) {
+          copies.begin(at / kPiece, own_row + 4 * at, from + 4 * at, 4 * min(kPiece, count - at));
+        }
       }
-      wait_for_copies();
+      wait_for_copies();  // for the weights
     }
     __syncthreads();
     if (warp < rows) {
       const uint8_t* w = shared + half * kStageBytes;
-      const auto* x = reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kStageBytes);
+      const auto* x = reinterpret_cast<const float*>(own_row);
       const int now = warm_icache ? min(kFloatWarmupElements, count) : count;
-      with_float_type(
-          type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
+      with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+#pragma unroll 1
+        for (int at = 0; at < now; at += piece) {
+          if (by_warps && !warm_icache) copies.wait(at / kPiece);
+          acc = add_products<kType>(w + at * size, x + at, min(piece, now - at), acc);
+        }
+      });
     }
     if (warm_icache) {
       warm_icache = false;

@@ -21,6 +21,7 @@ set(CUDA_MODULES
   cuda/linear_tile.cu
   cuda/moe_prefill.cu
   cuda/moe_decode.cu
+  cuda/moe_rows.cu
   cuda/moe_tile.cu
   cuda/norm.cu
   cuda/page_tables.cu
@@ -65,7 +66,7 @@ chimere_unity(cuda_sources kernels_cuda
   cuda/top_logits.cc)
 # The names of the others clash (chimere_module(), ALONE).
 target_sources(chimere_kernels PRIVATE ${cuda_sources}
-  cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/moe_tile.cc cuda/step_arrays.cc cuda/weight_store.cc)
+  cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/moe_rows.cc cuda/moe_tile.cc cuda/step_arrays.cc cuda/weight_store.cc)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
 
 if(NOT CHIMERE_TESTS)
@@ -104,6 +105,7 @@ chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_decode_test SOURCES cuda/linear_decode_test.cc)
 chimere_cuda_test(cuda_low_rank_test SOURCES cuda/low_rank_test.cc)
 chimere_cuda_test(cuda_moe_decode_test SOURCES cuda/moe_decode_test.cc LABELS full)
+chimere_cuda_test(cuda_moe_rows_test SOURCES cuda/moe_rows_test.cc LABELS full)
 chimere_cuda_test(cuda_moe_tile_test SOURCES cuda/moe_tile_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
 chimere_cuda_test(cuda_ops_test SOURCES cuda/cuda_ops_test.cc)

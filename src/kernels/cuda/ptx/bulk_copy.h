@@ -94,8 +94,8 @@ class WarpCopies {
 #endif
 };
 
-/// The copies of one warp to the stages of a ring. All its lanes make every call together; each
-/// copy() of a stage is followed by one wait() for it.
+/// The copies of one warp to the stages of a ring. All its lanes make every call together. A stage
+/// takes any number of copies, then one wait().
 class RingCopies {
  public:
   /// `arrived`: a word of shared memory for each of `stages` stages of this warp, aligned to 8
@@ -116,40 +116,50 @@ class RingCopies {
 #endif
   }
 
+  /// Starts copying consecutive packed rows to a stage, like copy_rows().
+  __device__ __forceinline__ void begin(int stage, uint8_t* to, const uint8_t* from, int bytes) {
+#if CHIMERE_BULK_COPIES
+    const auto misaligned =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+    if (misaligned % 16 == 0) {
+      if (first_lane()) {
+        const uint32_t arrived = arrived_ + 8 * static_cast<uint32_t>(stage);
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
+                     "r"(bytes)
+                     : "memory");
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(at),
+            "l"(from), "r"(bytes), "r"(arrived)
+            : "memory");
+      }
+      return;
+    }
+#else
+    static_cast<void>(stage);
+#endif
+    copy_rows(to, from, bytes);
+  }
+
   /// Starts copying rows first, first + step, ... below `rows` of packed rows at `from`, `bytes`
   /// each, to rows `stride` bytes apart at `to`.
   __device__ __forceinline__ void copy(int stage, uint8_t* to, int stride, const uint8_t* from,
                                        int bytes, int first, int step, int rows) {
-#if CHIMERE_BULK_COPIES
-    const auto misaligned =
-        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
-    const bool bulk = misaligned % 16 == 0;
-    if (first_lane()) {
-      const int count = rows > first ? (rows - first + step - 1) / step : 0;
-      asm volatile(
-          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived_ + 8 * stage),
-          "r"(bulk ? count * bytes : 0)
-          : "memory");
-      for (int i = first; bulk && i < rows; i += step) {
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i * stride));
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(at),
-            "l"(from + static_cast<int64_t>(i) * bytes), "r"(bytes), "r"(arrived_ + 8 * stage)
-            : "memory");
-      }
-    }
-    if (bulk) return;
-#else
-    static_cast<void>(stage);
-#endif
     for (int i = first; i < rows; i += step) {
-      copy_rows(to + i * stride, from + static_cast<int64_t>(i) * bytes, bytes);
+      begin(stage, to + i * stride, from + static_cast<int64_t>(i) * bytes, bytes);
     }
   }
 
   /// Waits for the copies to a stage, and for those that the lanes started themselves.
   __device__ __forceinline__ void wait(int stage) {
+#if CHIMERE_BULK_COPIES
+    // Copies may have ended already: the phase completes at this arrival once all bytes are there.
+    if (first_lane()) {
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(arrived_ + 8 * stage)
+                   : "memory");
+    }
+#endif
     wait_for_copies();
     __syncwarp();
 #if CHIMERE_BULK_COPIES

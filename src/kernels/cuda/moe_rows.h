@@ -1,0 +1,45 @@
+// Experts of several decode rows on a GPU, whose rows share few experts: Ops::moe_ffn, with the
+// bits of ref.
+#ifndef CHIMERE_KERNELS_CUDA_MOE_ROWS_H_
+#define CHIMERE_KERNELS_CUDA_MOE_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/cuda/moe_decode.h"
+
+namespace chimere::kernels::cuda {
+
+/// Blocks and shared memory of one launch.
+struct MoeRowsLaunch {
+  int32_t blocks = 0;
+  int32_t items = 0;
+  int32_t tiles = 0;
+  int32_t x_at = 0;
+  int32_t x_bytes = 0;
+  int32_t stages_at = 0;
+  int32_t stages = 0;
+  int32_t stage_bytes = 0;
+  int64_t shared_bytes = 0;
+};
+
+struct MoeRowsPlan {
+  MoeRowsLaunch gate_up;
+  MoeRowsLaunch down;
+};
+
+/// How moe_rows() computes `rows` rows; nothing if it does not: one row, for which moe_decode() is
+/// faster, or types or shapes that it does not take. `shared_bytes`: the most shared memory of a
+/// block.
+std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows, int n_used,
+                                         int64_t n_embd, int multiprocessors, int64_t shared_bytes);
+
+/// As moe_decode(), whose scratch memory it takes.
+void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
+              const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
+              const float* shared_gate, const MoeOptions& options, const uint32_t* codebook,
+              uint8_t* scratch, MatrixView y);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_MOE_ROWS_H_
