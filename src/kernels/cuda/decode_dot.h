@@ -47,13 +47,22 @@ __device__ __forceinline__ GroupTerms group_terms(int dot, const Group<kGroup>& 
   return terms;
 }
 
-/// Dot product of a group's integers with those of x that begin at `q`.
+/// The integers of x for one group, in halves of 16; groups of 16 have a first half only.
+struct GroupOfX {
+  const int8_t* first;
+  const int8_t* second;
+};
+
+/// Consecutive integers.
+__device__ __forceinline__ GroupOfX group_of_x(const int8_t* q) { return {q, q + 16}; }
+
+/// Dot product of a group's integers with those of x.
 template <int kGroup>
-__device__ __forceinline__ int group_dot(const Group<kGroup>& group, const int8_t* q) {
+__device__ __forceinline__ int group_dot(const Group<kGroup>& group, const GroupOfX& x) {
   int dot = 0;
 #pragma unroll
   for (int j = 0; j < kGroup / 16; ++j) {
-    const uint4 words = reinterpret_cast<const uint4*>(q)[j];
+    const uint4 words = *reinterpret_cast<const uint4*>(j == 0 ? x.first : x.second);
     dot = __dp4a(static_cast<int>(group.q[4 * j]), static_cast<int>(words.x), dot);
     dot = __dp4a(static_cast<int>(group.q[4 * j + 1]), static_cast<int>(words.y), dot);
     dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
@@ -70,9 +79,9 @@ constexpr bool has_plain_nibbles(DType t) {
 /// Dot product of 32 nibbles with x. High nibbles are not shifted, so their sum is 16 times too
 /// large. kFactor: 1, or 2 for values of twice the nibble.
 template <int kFactor>
-__device__ __forceinline__ int nibble_dot(const uint4& nibbles, const int8_t* q) {
-  const uint4 first = reinterpret_cast<const uint4*>(q)[0];
-  const uint4 second = reinterpret_cast<const uint4*>(q)[1];
+__device__ __forceinline__ int nibble_dot(const uint4& nibbles, const GroupOfX& x) {
+  const uint4 first = *reinterpret_cast<const uint4*>(x.first);
+  const uint4 second = *reinterpret_cast<const uint4*>(x.second);
   int low = dot_unsigned(low_nibbles(nibbles.x), first.x, 0);
   int high = dot_unsigned(nibbles.x & 0xF0F0F0F0U, second.x, 0);
   low = dot_unsigned(low_nibbles(nibbles.y), first.y, low);
@@ -84,19 +93,19 @@ __device__ __forceinline__ int nibble_dot(const uint4& nibbles, const int8_t* q)
   return kFactor * low + (high >> (kFactor == 2 ? 3 : 4));
 }
 
-/// The terms of a group as loaded, with the row of x whose integers begin at `q`.
+/// The terms of group g of a row, as loaded, with the integers and the block of a row of x.
 template <DType kType>
 __device__ __forceinline__ GroupTerms stored_terms(const typename Codec<kType>::Raw& raw,
-                                                   const uint32_t* codebook, const int8_t* q,
+                                                   const uint32_t* codebook, const GroupOfX& x,
                                                    const RoundedBlock& block, int g) {
   constexpr int kGroup = Codec<kType>::kGroup;
   Group<kGroup> group;
   Codec<kType>::expand(raw, codebook, group);
   int dot = 0;
   if constexpr (has_plain_nibbles(kType)) {
-    dot = nibble_dot < kType == DType::kIQ3_S_UNPACKED ? 2 : 1 > (raw.nibbles, q);
+    dot = nibble_dot < kType == DType::kIQ3_S_UNPACKED ? 2 : 1 > (raw.nibbles, x);
   } else {
-    dot = group_dot<kGroup>(group, q);
+    dot = group_dot<kGroup>(group, x);
   }
   return group_terms<kGroup, has_minimum(kType), excess_of(kType)>(dot, group, block, g);
 }
@@ -150,7 +159,7 @@ __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], i
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
           acc[i] = add_terms<has_minimum(kType)>(
-              stored_terms<kType>(raw[u][i], codebook, x[i].q + g * C::kGroup,
+              stored_terms<kType>(raw[u][i], codebook, group_of_x(x[i].q + g * C::kGroup),
                                   x[i].blocks[g * C::kGroup / 32], g),
               acc[i]);
         }
@@ -184,7 +193,7 @@ __device__ __forceinline__ float integer_partial_of_warp(const PackedRow& w, int
       const int g = begin + kWarp * u + lane;
       GroupTerms terms = {0, 0, 0, 0};
       if (g < groups) {
-        terms = stored_terms<kType>(raw[u], codebook, x.q + g * C::kGroup,
+        terms = stored_terms<kType>(raw[u], codebook, group_of_x(x.q + g * C::kGroup),
                                     x.blocks[g * C::kGroup / 32], g);
         acc = add_terms<kMinimum>(terms, acc);
       }

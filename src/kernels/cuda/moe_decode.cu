@@ -62,8 +62,8 @@ __device__ __forceinline__ void shared_partials(const uint8_t* const (&w)[kRows]
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       acc[i] = add_terms<has_minimum(kType)>(
-          stored_terms<kType>(C::load(SharedRow{w[i], blocks}, g), codebook, x.q + g * C::kGroup,
-                              x.blocks[g * C::kGroup / 32], g),
+          stored_terms<kType>(C::load(SharedRow{w[i], blocks}, g), codebook,
+                              group_of_x(x.q + g * C::kGroup), x.blocks[g * C::kGroup / 32], g),
           acc[i]);
     }
   }

@@ -26,38 +26,119 @@ bool takes(const ExpertShape& s) {
   return s.gate_type == s.up_type && is_rounded(s.gate_type) && is_rounded(s.down_type);
 }
 
-/// What the two launches differ in.
-struct LaunchShape {
-  int64_t items;
-  int64_t tiles;   ///< consecutive items that read the same rows
-  int64_t x_rows;  ///< rounded rows that an item reads
-  int64_t x_elements;
-  int64_t codebook_words;
-  int64_t stage_bytes;
-  int warps;
-  int blocks;  ///< per multiprocessor
-};
+/// A kind of expert in a launch, as far as it does not depend on what else is in shared memory.
+MoeRowsKind kind_of(int32_t type, int64_t unit_bytes, int64_t copy_bytes) {
+  MoeRowsKind kind = {};
+  kind.codebook = codebook_of(type);
+  kind.stage_bytes = static_cast<int32_t>(round_up(unit_bytes));
+  kind.bulk = copy_bytes % 16 == 0 ? 1 : 0;
+  return kind;
+}
 
-std::optional<MoeRowsLaunch> plan_launch(const LaunchShape& shape, int64_t rows_in_all,
-                                         int multiprocessors, int64_t shared_bytes) {
-  const int64_t blocks = std::min(shape.items, int64_t{shape.blocks} * multiprocessors);
-  // The rows of consecutive items.
-  const int64_t own = (shape.items + blocks - 1) / blocks;
-  const int64_t rows = std::min(rows_in_all, (own + shape.tiles - 2) / shape.tiles + 1);
-  const int64_t x_bytes = round_up(rounded_bytes(1, shape.x_elements));
-  const int64_t x_at = 4 * shape.codebook_words;
-  const int64_t stages_at = x_at + rows * shape.x_rows * x_bytes;
-  const int64_t of_stage = shape.warps * shape.stage_bytes;
-  const int64_t limit =
-      (shared_bytes >= kLargeSharedBytes ? shared_bytes / shape.blocks : shared_bytes) -
-      kOtherSharedBytes;
-  const int64_t stages = std::min<int64_t>(kMoeRowsStages, (limit - stages_at) / of_stage);
-  if (stages < 2) return {};
-  return MoeRowsLaunch{static_cast<int32_t>(blocks),      static_cast<int32_t>(shape.items),
-                       static_cast<int32_t>(shape.tiles), static_cast<int32_t>(x_at),
-                       static_cast<int32_t>(x_bytes),     static_cast<int32_t>(stages_at),
-                       static_cast<int32_t>(stages),      static_cast<int32_t>(shape.stage_bytes),
-                       stages_at + stages * of_stage};
+/// The most dynamic shared memory of a block.
+int64_t limit_of(int64_t shared_bytes, int blocks) {
+  return (shared_bytes >= kLargeSharedBytes ? shared_bytes / blocks : shared_bytes) -
+         kOtherSharedBytes;
+}
+
+/// Sets `launch`'s stages to as many as `limit` takes after `begin` bytes, of `routed_warps` warps
+/// for routed experts and `shared_warps` for the shared one; false: two do not fit.
+bool place_stages(MoeRowsLaunch& launch, int64_t begin, int64_t limit, int routed_warps,
+                  int shared_warps) {
+  const int64_t of_stage = int64_t{routed_warps} * launch.routed.stage_bytes +
+                           int64_t{shared_warps} * launch.shared.stage_bytes;
+  const int64_t stages = std::min<int64_t>(kMoeRowsStages, (limit - begin) / of_stage);
+  if (stages < 2) return false;
+  launch.stages = static_cast<int32_t>(stages);
+  launch.routed.stages_at = static_cast<int32_t>(begin);
+  launch.shared.stages_at =
+      static_cast<int32_t>(begin + stages * routed_warps * launch.routed.stage_bytes);
+  launch.shared_bytes = begin + stages * of_stage;
+  return true;
+}
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Rows whose consecutive items, `per_row` for each, a block can have.
+int64_t rows_of_block(int64_t items, int64_t blocks, int64_t per_row, int64_t rows) {
+  if (items == 0) return 0;
+  return std::min(rows, (divide_up(items, blocks) + per_row - 2) / per_row + 1);
+}
+
+/// A multiprocessor's blocks stay, so the shared expert's get as many as their bytes deserve.
+std::optional<MoeRowsLaunch> plan_gate_up(const ExpertTableArgs& t, int64_t rows, int n_used,
+                                          int64_t n_embd, int multiprocessors,
+                                          int64_t shared_bytes) {
+  MoeRowsLaunch launch;
+  const auto kind = [&](const ExpertShape& shape, int64_t slots) {
+    const int64_t copy = kMoeRowsHidden * shape.gate_row_bytes;
+    MoeRowsKind k = kind_of(shape.gate_type, 2 * copy, copy);
+    k.tiles = shape.n_ff / kMoeHiddenTile;
+    k.items = static_cast<int32_t>(slots * k.tiles);
+    return k;
+  };
+  launch.routed = kind(t.routed, rows * n_used);
+  if (t.has_shared != 0) launch.shared = kind(t.shared, rows);
+  const int64_t routed = launch.routed.items;
+  const int64_t shared = launch.shared.items;
+  int64_t blocks =
+      std::min(routed + shared, int64_t{kMoeRowsGateUpBlocks} * std::max(multiprocessors, 1));
+  if (shared > 0) {
+    const int64_t cost = shared * t.shared.gate_row_bytes;
+    const int64_t of_shared =
+        divide_up(blocks * cost, cost + routed * int64_t{t.routed.gate_row_bytes});
+    launch.shared_blocks =
+        static_cast<int32_t>(std::clamp<int64_t>(of_shared, 1, std::min(shared, blocks - 1)));
+  }
+  blocks = std::min(blocks, launch.shared_blocks + routed);
+  launch.blocks = static_cast<int32_t>(blocks);
+  const int64_t x_rows =
+      std::max(rows_of_block(routed, blocks - launch.shared_blocks,
+                             int64_t{n_used} * launch.routed.tiles, rows),
+               rows_of_block(shared, std::max(launch.shared_blocks, 1), launch.shared.tiles, rows));
+  // A block has one of the codebooks, and its warps' rings have room for either kind.
+  launch.x_at = 4 * std::max(launch.routed.codebook.words, launch.shared.codebook.words);
+  launch.x_bytes = moe_rows_x_bytes(static_cast<int>(n_embd / 32));
+  const int64_t stages_at = launch.x_at + x_rows * launch.x_bytes;
+  const int32_t stage_bytes = std::max(launch.routed.stage_bytes, launch.shared.stage_bytes);
+  launch.routed.stage_bytes = stage_bytes;
+  launch.shared.stage_bytes = stage_bytes;
+  if (!place_stages(launch, stages_at, limit_of(shared_bytes, kMoeRowsGateUpBlocks),
+                    kMoeRowsGateUpThreads / 32, 0)) {
+    return {};
+  }
+  launch.shared.stages_at = launch.routed.stages_at;
+  return launch;
+}
+
+std::optional<MoeRowsLaunch> plan_down(const ExpertTableArgs& t, int64_t rows, int64_t ranks,
+                                       int64_t h_width, int64_t n_embd, int multiprocessors,
+                                       int64_t shared_bytes, int outputs) {
+  MoeRowsLaunch launch;
+  launch.outputs = outputs;
+  const auto kind = [&](const ExpertShape& shape) {
+    const int64_t copy = outputs * shape.down_row_bytes;
+    return kind_of(shape.down_type, copy, copy);
+  };
+  launch.routed = kind(t.routed);
+  if (t.has_shared != 0) launch.shared = kind(t.shared);
+  launch.shared.codebook_at = 4 * launch.routed.codebook.words;
+  const int64_t tiles = n_embd / kMoeRowsDownTile;
+  const int64_t items = rows * tiles;
+  const int64_t blocks =
+      std::min(items, int64_t{kMoeRowsDownBlocks} * std::max(multiprocessors, 1));
+  launch.blocks = static_cast<int32_t>(blocks);
+  launch.outs_at = launch.shared.codebook_at + 4 * launch.shared.codebook.words;
+  launch.x_at =
+      launch.outs_at + static_cast<int32_t>(2 * ranks * kMoeRowsDownTile * int64_t{sizeof(float)});
+  launch.x_bytes = moe_rows_x_bytes(static_cast<int>(h_width / 32));
+  const int64_t stages_at =
+      launch.x_at + rows_of_block(items, blocks, tiles, rows) * ranks * launch.x_bytes;
+  if (!place_stages(launch, stages_at, limit_of(shared_bytes, kMoeRowsDownBlocks),
+                    kMoeRowsDownWarps, t.has_shared)) {
+    return {};
+  }
+  return launch;
 }
 
 }  // namespace
@@ -68,38 +149,14 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
   const ExpertTableArgs& t = table.args();
   if (rows < 2 || n_embd % kMoeRowsDownTile != 0 || !takes(t.routed)) return {};
   if (t.has_shared != 0 && !takes(t.shared)) return {};
-  const auto words = [&](int32_t ExpertShape::*type) {
-    return codebook_of(t.routed.*type).words +
-           (t.has_shared != 0 ? codebook_of(t.shared.*type).words : 0);
-  };
-  const auto row_bytes = [&](int64_t ExpertShape::*bytes) {
-    return std::max(t.routed.*bytes, t.has_shared != 0 ? t.shared.*bytes : 0);
-  };
-  const int64_t ranks = table.slots(n_used);
-  const int64_t hidden_tiles = table.h_width() / kMoeHiddenTile;
-  const LaunchShape gate_up = {
-      .items = rows * ranks * hidden_tiles,
-      .tiles = ranks * hidden_tiles,
-      .x_rows = 1,
-      .x_elements = n_embd,
-      .codebook_words = words(&ExpertShape::gate_type),
-      .stage_bytes = round_up(2 * kMoeRowsHidden * row_bytes(&ExpertShape::gate_row_bytes)),
-      .warps = kMoeRowsGateUpThreads / 32,
-      .blocks = kMoeRowsGateUpBlocks};
-  const LaunchShape down = {
-      .items = rows * n_embd / kMoeRowsDownTile,
-      .tiles = n_embd / kMoeRowsDownTile,
-      .x_rows = ranks,
-      .x_elements = table.h_width(),
-      .codebook_words = words(&ExpertShape::down_type),
-      .stage_bytes = round_up(kMoeRowsDownOutputs * row_bytes(&ExpertShape::down_row_bytes)),
-      .warps = kMoeRowsDownThreads / 32,
-      .blocks = kMoeRowsDownBlocks};
-  auto first = plan_launch(gate_up, rows, multiprocessors, shared_bytes);
-  const auto second = plan_launch(down, rows, multiprocessors, shared_bytes);
-  if (!first || !second) return {};
-  first->tiles = static_cast<int32_t>(hidden_tiles);
-  return MoeRowsPlan{*first, *second};
+  const auto gate_up = plan_gate_up(t, rows, n_used, n_embd, multiprocessors, shared_bytes);
+  if (!gate_up) return {};
+  for (const int outputs : kMoeRowsDownOutputs) {
+    const auto down = plan_down(t, rows, table.slots(n_used), table.h_width(), n_embd,
+                                multiprocessors, shared_bytes, outputs);
+    if (down) return MoeRowsPlan{*gate_up, *down};
+  }
+  return {};
 }
 
 void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
@@ -123,20 +180,17 @@ void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
   args.n_used = routing.n_used;
   args.h_width = static_cast<int32_t>(table.h_width());
   args.biased = table.biased() ? 1 : 0;
-  const ExpertShape& routed = args.table.routed;
-  const ExpertShape& shared = args.table.shared;
-  const bool has_shared = args.table.has_shared != 0;
-  const auto launch = [&](const Kernel& kernel, const MoeRowsLaunch& of, int threads,
-                          int32_t ExpertShape::*type) {
-    args.routed_codebook = codebook_of(routed.*type);
-    args.shared_codebook = has_shared ? codebook_of(shared.*type) : CodebookPlace{};
-    args.items = of.items;
-    args.tiles = of.tiles;
+  args.items = static_cast<int32_t>(rows.count * y.cols / kMoeRowsDownTile);
+  args.tiles = static_cast<int32_t>(y.cols / kMoeRowsDownTile);
+  const auto launch = [&](const Kernel& kernel, const MoeRowsLaunch& of, int threads) {
+    args.routed = of.routed;
+    args.shared = of.shared;
+    args.shared_blocks = of.shared_blocks;
+    args.outputs = of.outputs;
+    args.outs_at = of.outs_at;
     args.x_at = of.x_at;
     args.x_bytes = of.x_bytes;
-    args.stages_at = of.stages_at;
     args.stages = of.stages;
-    args.stage_bytes = of.stage_bytes;
     stream.launch(kernel,
                   {.grid = {static_cast<uint32_t>(of.blocks)},
                    .block = {static_cast<uint32_t>(threads)},
@@ -144,8 +198,8 @@ void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
                    .overlaps_previous = true},
                   args);
   };
-  launch(kGateUp, plan.gate_up, kMoeRowsGateUpThreads, &ExpertShape::gate_type);
-  launch(kDown, plan.down, kMoeRowsDownThreads, &ExpertShape::down_type);
+  launch(kGateUp, plan.gate_up, kMoeRowsGateUpThreads);
+  launch(kDown, plan.down, (kMoeRowsDownWarps + args.table.has_shared) * 32);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -16,25 +16,31 @@ using test::MoeProblem;
 using test::OnDevice;
 using test_data::Random;
 
-/// Runs `p` with `multiprocessors`, which decides how the work is shared among blocks.
+/// Runs `p` with `multiprocessors`, which decides how the work is shared among blocks. Empty: a
+/// block's rows do not fit in shared memory.
 std::vector<float> rows_on(Device& device, const MoeProblem& p, int multiprocessors,
                            const std::vector<int32_t>& ids = {}) {
   const OnDevice<int32_t> row_ids(device, ids);
-  return p.on(device, [&](const ExpertTable& table, ConstMatrixView /*x*/,
-                          const RoundedRows& rounded, const Routing& routing,
-                          const float* shared_gate, const uint32_t* codebook, MatrixView y) {
-    const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
-                                    : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
-    const auto plan = plan_moe_rows(table, rows.count, p.n_used, p.n_embd, multiprocessors,
-                                    device.facts().shared_bytes);
-    ASSERT_TRUE(plan.has_value());
-    const OnDevice<uint8_t> scratch(
-        device,
-        std::vector<uint8_t>(
-            static_cast<size_t>(moe_decode_scratch_bytes(table, rows.count, p.n_used)), 0xFF));
-    moe_rows(device.stream(), *plan, table, rounded, rows, routing, shared_gate, p.options,
-             codebook, scratch.data(), y);
-  });
+  bool fits = true;
+  std::vector<float> got =
+      p.on(device, [&](const ExpertTable& table, ConstMatrixView /*x*/, const RoundedRows& rounded,
+                       const Routing& routing, const float* shared_gate, const uint32_t* codebook,
+                       MatrixView y) {
+        const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
+                                        : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
+        const auto plan = plan_moe_rows(table, rows.count, p.n_used, p.n_embd, multiprocessors,
+                                        device.facts().shared_bytes);
+        fits = plan.has_value();
+        if (!fits) return;
+        const OnDevice<uint8_t> scratch(
+            device,
+            std::vector<uint8_t>(
+                static_cast<size_t>(moe_decode_scratch_bytes(table, rows.count, p.n_used)), 0xFF));
+        moe_rows(device.stream(), *plan, table, rounded, rows, routing, shared_gate, p.options,
+                 codebook, scratch.data(), y);
+      });
+  if (!fits) got.clear();
+  return got;
 }
 
 /// With few multiprocessors a block has items of several rows, with many at most one item.
@@ -43,6 +49,8 @@ void expect_bits_of_ref(const MoeProblem& p) {
   for (const auto& [name, device] : test::devices()) {
     for (const int multiprocessors : {1, 3, 1000}) {
       const std::vector<float> got = rows_on(*device, p, multiprocessors);
+      if (got.empty() && multiprocessors == 1) continue;
+      ASSERT_EQ(got.size(), want.size()) << name << ", multiprocessors " << multiprocessors;
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_EQ(std::memcmp(&want[i], &got[i], 4), 0)
             << name << ", rows " << p.rows << ", used " << p.n_used << ", multiprocessors "
@@ -66,7 +74,10 @@ TEST(CudaMoeRows, HasTheBitsOfRefForEveryMixOfTypes) {
       {{DType::kQ2_K, DType::kQ2_K, DType::kIQ4_NL}, all_of(DType::kQ8_0)}};
   for (const auto& [routed, shared] : mixes) {
     for (const int64_t rows : {2, 5}) {
-      MoeProblem p(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared);
+      // Rings of two stages fit beside all codebooks.
+      const int64_t n_ff = routed.down == DType::kIQ4_NL ? 0 : 256 * random.between(1, 2);
+      MoeProblem p(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared, 0,
+                   n_ff);
       if (random.between(0, 1) == 0) p.leave_out(random);
       expect_bits_of_ref(p);
       p.unpacked = true;
@@ -139,7 +150,7 @@ TEST(CudaMoeRows, LeavesTheRestToMoeDecode) {
   }
 }
 
-/// 35B-A3B on a GPU of 132 multiprocessors: two blocks of gate_up and four of down on each.
+/// 35B-A3B on a GPU of 132 multiprocessors: two blocks of each launch on each.
 TEST(CudaMoeRows, ReleasedShapesTakeTwoStagesAndMore) {
   for (const auto& [name, device] : test::devices()) {
     const auto expert = [](DType t) {
@@ -154,8 +165,9 @@ TEST(CudaMoeRows, ReleasedShapesTakeTwoStagesAndMore) {
       ASSERT_TRUE(plan.has_value()) << name << ", rows " << rows;
       EXPECT_EQ(plan->gate_up.stages, 2);
       EXPECT_EQ(plan->gate_up.blocks, kMoeRowsGateUpBlocks * 132);
-      EXPECT_GE(plan->down.stages, 3) << "rows " << rows;
-      EXPECT_EQ(plan->down.items, rows * 2048 / kMoeRowsDownTile);
+      EXPECT_EQ(plan->down.stages, 2) << "rows " << rows;
+      EXPECT_EQ(plan->gate_up.routed.items, rows * 8 * 512 / kMoeHiddenTile);
+      EXPECT_EQ(plan->gate_up.shared.items, rows * 512 / kMoeHiddenTile);
       EXPECT_LE(plan->down.shared_bytes, (227 << 10) / kMoeRowsDownBlocks);
     }
   }

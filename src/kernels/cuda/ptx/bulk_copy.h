@@ -190,6 +190,100 @@ class RingCopies {
 #endif
 };
 
+/// Bulk copies of one warp to the stages of a ring, of known sizes. All its lanes make every call
+/// together: for a stage begin(), its copies, then wait(), and again.
+class BulkRing {
+ public:
+  /// `arrived`: a word of shared memory for each of `stages` stages of this warp, aligned to 8
+  /// bytes. `bulk`: all addresses and sizes are multiples of 16; otherwise of the rows' largest
+  /// unit (packed_layout.h), and the lanes copy.
+  __device__ __forceinline__ BulkRing(uint64_t* arrived, int stages, bool bulk) : bulk_(bulk) {
+#if CHIMERE_BULK_COPIES
+    arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
+    if (first_lane()) {
+      for (int i = 0; i < stages; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * i) : "memory");
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncwarp();
+#else
+    static_cast<void>(arrived);
+    static_cast<void>(stages);
+#endif
+  }
+
+  /// Announces copies of `bytes` in all to a stage.
+  __device__ __forceinline__ void begin(int stage, int bytes) {
+#if CHIMERE_BULK_COPIES
+    if (bulk_ && first_lane()) {
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived_ + 8 * stage),
+          "r"(bytes)
+          : "memory");
+    }
+#else
+    static_cast<void>(stage);
+    static_cast<void>(bytes);
+#endif
+  }
+
+  /// Starts a copy to a stage.
+  __device__ __forceinline__ void copy(int stage, uint8_t* to, const uint8_t* from, int bytes) {
+#if CHIMERE_BULK_COPIES
+    if (bulk_) {
+      if (first_lane()) {
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(at),
+            "l"(from), "r"(bytes), "r"(arrived_ + 8 * stage)
+            : "memory");
+      }
+      return;
+    }
+#else
+    static_cast<void>(stage);
+#endif
+    copy_rows(to, from, bytes);
+  }
+
+  /// Waits for the copies to a stage.
+  __device__ __forceinline__ void wait(int stage) {
+#if CHIMERE_BULK_COPIES
+    if (bulk_) {
+      uint32_t done = 0;
+      while (done == 0) {
+        asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, p;\n"
+            "}"
+            : "=r"(done)
+            : "r"(arrived_ + 8 * stage), "r"((phases_ >> stage) & 1U)
+            : "memory");
+      }
+      phases_ ^= 1U << stage;
+      return;
+    }
+#else
+    static_cast<void>(stage);
+#endif
+    wait_for_copies();
+    __syncwarp();
+  }
+
+ private:
+#if CHIMERE_BULK_COPIES
+  static __device__ __forceinline__ bool first_lane() { return threadIdx.x % kWarp == 0; }
+
+  uint32_t arrived_;
+  uint32_t phases_ = 0;  ///< bit i: the parity that stage i waits for next
+#endif
+  bool bulk_;
+};
+
 /// Orders this thread's earlier accesses of shared memory before bulk copies that start after the
 /// next barrier.
 __device__ __forceinline__ void before_bulk_copies() {
