@@ -10,6 +10,7 @@
 #include "kernels/cuda/packed_layout.h"
 #include "kernels/cuda/ptx/byte_permute.h"
 #include "kernels/cuda/ptx/half.h"
+#include "kernels/cuda/ptx/stream_load.h"
 #include "kernels/dot_rule.h"
 
 namespace chimere::kernels::cuda {
@@ -29,7 +30,7 @@ struct PackedRow {
 
   template <class Word>
   static __device__ __forceinline__ Word load(const uint8_t* p) {
-    return __ldg(reinterpret_cast<const Word*>(p));
+    return load_stream(reinterpret_cast<const Word*>(p));
   }
 };
 

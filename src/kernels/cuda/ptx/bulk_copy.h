@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/language.h"
+#include "kernels/cuda/ptx/stream_load.h"
 
 namespace chimere::kernels::cuda {
 
@@ -12,6 +13,19 @@ namespace chimere::kernels::cuda {
 #define CHIMERE_BULK_COPIES 1
 #else
 #define CHIMERE_BULK_COPIES 0
+#endif
+
+#if CHIMERE_BULK_COPIES
+/// One lane starts a copy of weights (stream_load.h); `arrived` is the barrier's shared address.
+__device__ __forceinline__ void bulk_copy(uint8_t* to, const uint8_t* from, int bytes,
+                                          uint32_t arrived) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1], %2, [%3], %4;" ::"r"(at),
+      "l"(from), "r"(bytes), "r"(arrived), "l"(evict_first())
+      : "memory");
+}
 #endif
 
 /// The copies of one warp. All its lanes make every call together.
@@ -38,14 +52,7 @@ class WarpCopies {
         static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
     if (misaligned % 16 == 0) {
       expected_ += static_cast<uint32_t>(bytes);
-      if (first_lane()) {
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(at),
-            "l"(from), "r"(bytes), "r"(arrived_)
-            : "memory");
-      }
+      if (first_lane()) bulk_copy(to, from, bytes, arrived_);
       return;
     }
 #endif
@@ -127,12 +134,7 @@ class RingCopies {
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
                      "r"(bytes)
                      : "memory");
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(at),
-            "l"(from), "r"(bytes), "r"(arrived)
-            : "memory");
+        bulk_copy(to, from, bytes, arrived);
       }
       return;
     }
@@ -233,12 +235,7 @@ class BulkRing {
 #if CHIMERE_BULK_COPIES
     if (bulk_) {
       if (first_lane()) {
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(at),
-            "l"(from), "r"(bytes), "r"(arrived_ + 8 * stage)
-            : "memory");
+        bulk_copy(to, from, bytes, arrived_ + 8 * static_cast<uint32_t>(stage));
       }
       return;
     }
