@@ -41,20 +41,15 @@ int64_t limit_of(int64_t shared_bytes, int blocks) {
          kOtherSharedBytes;
 }
 
-/// Sets `launch`'s stages to as many as `limit` takes after `begin` bytes, of `routed_warps` warps
-/// for routed experts and `shared_warps` for the shared one; false: two do not fit.
-bool place_stages(MoeRowsLaunch& launch, int64_t begin, int64_t limit, int routed_warps,
-                  int shared_warps) {
-  const int64_t of_stage = int64_t{routed_warps} * launch.routed.stage_bytes +
-                           int64_t{shared_warps} * launch.shared.stage_bytes;
+/// Sets the stages of `warps` warps to as many as `limit` takes after `begin` bytes and returns
+/// where they end; 0: two do not fit.
+int64_t place_stages(MoeRowsKind& kind, int64_t begin, int64_t limit, int warps) {
+  const int64_t of_stage = int64_t{warps} * kind.stage_bytes;
   const int64_t stages = std::min<int64_t>(kMoeRowsStages, (limit - begin) / of_stage);
-  if (stages < 2) return false;
-  launch.stages = static_cast<int32_t>(stages);
-  launch.routed.stages_at = static_cast<int32_t>(begin);
-  launch.shared.stages_at =
-      static_cast<int32_t>(begin + stages * routed_warps * launch.routed.stage_bytes);
-  launch.shared_bytes = begin + stages * of_stage;
-  return true;
+  if (stages < 2) return 0;
+  kind.stages_at = static_cast<int32_t>(begin);
+  kind.stages = static_cast<int32_t>(stages);
+  return begin + stages * of_stage;
 }
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -103,41 +98,55 @@ std::optional<MoeRowsLaunch> plan_gate_up(const ExpertTableArgs& t, int64_t rows
   const int32_t stage_bytes = std::max(launch.routed.stage_bytes, launch.shared.stage_bytes);
   launch.routed.stage_bytes = stage_bytes;
   launch.shared.stage_bytes = stage_bytes;
-  if (!place_stages(launch, stages_at, limit_of(shared_bytes, kMoeRowsGateUpBlocks),
-                    kMoeRowsGateUpThreads / 32, 0)) {
-    return {};
-  }
+  launch.shared_bytes =
+      place_stages(launch.routed, stages_at, limit_of(shared_bytes, kMoeRowsGateUpBlocks),
+                   kMoeRowsGateUpThreads / 32);
+  if (launch.shared_bytes == 0) return {};
   launch.shared.stages_at = launch.routed.stages_at;
+  launch.shared.stages = launch.routed.stages;
   return launch;
 }
 
+/// `outputs`: of a unit of the routed experts.
 std::optional<MoeRowsLaunch> plan_down(const ExpertTableArgs& t, int64_t rows, int64_t ranks,
                                        int64_t h_width, int64_t n_embd, int multiprocessors,
                                        int64_t shared_bytes, int outputs) {
   MoeRowsLaunch launch;
-  launch.outputs = outputs;
-  const auto kind = [&](const ExpertShape& shape) {
-    const int64_t copy = outputs * shape.down_row_bytes;
-    return kind_of(shape.down_type, copy, copy);
+  const auto kind = [](const ExpertShape& shape, int of_unit) {
+    const int64_t copy = of_unit * shape.down_row_bytes;
+    MoeRowsKind k = kind_of(shape.down_type, copy, copy);
+    k.outputs = of_unit;
+    return k;
   };
-  launch.routed = kind(t.routed);
-  if (t.has_shared != 0) launch.shared = kind(t.shared);
+  constexpr int kWarps = kMoeRowsDownThreads / 32;
+  launch.routed = kind(t.routed, outputs);
   launch.shared.codebook_at = 4 * launch.routed.codebook.words;
   const int64_t tiles = n_embd / kMoeRowsDownTile;
-  const int64_t items = rows * tiles;
-  const int64_t blocks =
-      std::min(items, int64_t{kMoeRowsDownBlocks} * std::max(multiprocessors, 1));
-  launch.blocks = static_cast<int32_t>(blocks);
-  launch.outs_at = launch.shared.codebook_at + 4 * launch.shared.codebook.words;
-  launch.x_at =
-      launch.outs_at + static_cast<int32_t>(2 * ranks * kMoeRowsDownTile * int64_t{sizeof(float)});
-  launch.x_bytes = moe_rows_x_bytes(static_cast<int>(h_width / 32));
-  const int64_t stages_at =
-      launch.x_at + rows_of_block(items, blocks, tiles, rows) * ranks * launch.x_bytes;
-  if (!place_stages(launch, stages_at, limit_of(shared_bytes, kMoeRowsDownBlocks),
-                    kMoeRowsDownWarps, t.has_shared)) {
-    return {};
+  const int64_t resident = int64_t{kMoeRowsDownBlocks} * std::max(multiprocessors, 1);
+  const int64_t per_row = std::clamp<int64_t>(resident / rows, 1, tiles);
+  const int64_t items = divide_up(tiles, per_row);
+  launch.blocks_per_row = static_cast<int32_t>(per_row);
+  launch.blocks = static_cast<int32_t>(rows * per_row);
+  int64_t stages_at = launch.shared.codebook_at;
+  if (t.has_shared != 0) {
+    const int32_t codebook_at = launch.shared.codebook_at;
+    launch.shared = kind(t.shared, kMoeRowsDownFewerOutputs);
+    launch.shared.codebook_at = codebook_at;
+    stages_at += 4 * launch.shared.codebook.words;
   }
+  launch.outs_at = static_cast<int32_t>(stages_at);
+  launch.x_at = launch.outs_at +
+                static_cast<int32_t>(items * ranks * kMoeRowsDownTile * int64_t{sizeof(float)});
+  launch.x_bytes = moe_rows_x_bytes(static_cast<int>(h_width / 32));
+  stages_at = launch.x_at + ranks * launch.x_bytes;
+  if (t.has_shared != 0) {
+    launch.shared.stages_at = static_cast<int32_t>(stages_at);
+    launch.shared.stages = 1;  // a warp has one or two units
+    stages_at += int64_t{kWarps} * launch.shared.stages * launch.shared.stage_bytes;
+  }
+  launch.shared_bytes =
+      place_stages(launch.routed, stages_at, limit_of(shared_bytes, kMoeRowsDownBlocks), kWarps);
+  if (launch.shared_bytes == 0) return {};
   return launch;
 }
 
@@ -151,7 +160,7 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
   if (t.has_shared != 0 && !takes(t.shared)) return {};
   const auto gate_up = plan_gate_up(t, rows, n_used, n_embd, multiprocessors, shared_bytes);
   if (!gate_up) return {};
-  for (const int outputs : kMoeRowsDownOutputs) {
+  for (const int outputs : {kMoeRowsDownOutputs, kMoeRowsDownFewerOutputs}) {
     const auto down = plan_down(t, rows, table.slots(n_used), table.h_width(), n_embd,
                                 multiprocessors, shared_bytes, outputs);
     if (down) return MoeRowsPlan{*gate_up, *down};
@@ -180,17 +189,14 @@ void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
   args.n_used = routing.n_used;
   args.h_width = static_cast<int32_t>(table.h_width());
   args.biased = table.biased() ? 1 : 0;
-  args.items = static_cast<int32_t>(rows.count * y.cols / kMoeRowsDownTile);
-  args.tiles = static_cast<int32_t>(y.cols / kMoeRowsDownTile);
   const auto launch = [&](const Kernel& kernel, const MoeRowsLaunch& of, int threads) {
     args.routed = of.routed;
     args.shared = of.shared;
     args.shared_blocks = of.shared_blocks;
-    args.outputs = of.outputs;
+    args.blocks_per_row = of.blocks_per_row;
     args.outs_at = of.outs_at;
     args.x_at = of.x_at;
     args.x_bytes = of.x_bytes;
-    args.stages = of.stages;
     stream.launch(kernel,
                   {.grid = {static_cast<uint32_t>(of.blocks)},
                    .block = {static_cast<uint32_t>(threads)},
@@ -199,7 +205,7 @@ void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
                   args);
   };
   launch(kGateUp, plan.gate_up, kMoeRowsGateUpThreads);
-  launch(kDown, plan.down, (kMoeRowsDownWarps + args.table.has_shared) * 32);
+  launch(kDown, plan.down, kMoeRowsDownThreads);
 }
 
 }  // namespace chimere::kernels::cuda

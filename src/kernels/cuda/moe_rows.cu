@@ -184,8 +184,8 @@ __device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared
   const auto row_bytes = static_cast<int>(shape.gate_row_bytes);
   auto* const codebook = reinterpret_cast<uint32_t*>(shared + kind.codebook_at);
   copy_codebook(kind.codebook, args.codebook, codebook);
-  uint8_t* const stages = shared + kind.stages_at + warp * args.stages * kind.stage_bytes;
-  BulkRing ring(arrived + warp * kMoeRowsStages, args.stages, kind.bulk != 0);
+  uint8_t* const stages = shared + kind.stages_at + warp * kind.stages * kind.stage_bytes;
+  BulkRing ring(arrived + warp * kMoeRowsStages, kind.stages, kind.bulk != 0);
 
   HiddenItems item(args, is_shared, kind.tiles, first_item(kind.items, part, parts));
   const int first_row = item.row_index;
@@ -215,7 +215,7 @@ __device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared
   };
   const auto fill_ring = [&]() CHIMERE_INLINED {
 #pragma unroll 1
-    for (int i = 0; i < args.stages; ++i) copy_next(i);
+    for (int i = 0; i < kind.stages; ++i) copy_next(i);
   };
   // Only the routed experts depend on the previous kernel.
   if (is_shared) fill_ring();
@@ -243,7 +243,7 @@ __device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared
       __syncwarp();
       if (!warm_icache) {
         copy_next(stage);
-        stage = stage + 1 == args.stages ? 0 : stage + 1;
+        stage = stage + 1 == kind.stages ? 0 : stage + 1;
       }
     }
     __syncthreads();
@@ -300,196 +300,157 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_rows_gate_up, kMoeRowsGateUpThreads, kMoeRowsGateUp
 
 namespace {
 
-/// The experts of a row, in a warp's lanes: lane k has rank k, lane n_used the shared expert.
+inline constexpr int kDownWarps = kMoeRowsDownThreads / kWarp;
+
+/// The experts of a block's row, in a warp's lanes: lane k has rank k, lane n_used the shared
+/// expert.
 struct LaneExperts {
-  int row_index = -1;  ///< in the row set
-  int row = 0;
+  int row;
   int expert = -1;  ///< in the table; negative: none
   uint64_t down = 0;
-  int used = 0;  ///< routed experts in use
-};
+  float weight = 0;
+  int used;  ///< routed experts in use
 
-__device__ __forceinline__ void load_experts(const MoeRowsArgs& args, int row_index,
-                                             LaneExperts& experts) {
-  if (experts.row_index == row_index) return;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  experts.row_index = row_index;
-  experts.row = row_at(args, row_index);
-  experts.expert = -1;
-  if (lane < args.n_used) {
-    experts.expert = args.ids[static_cast<int64_t>(experts.row) * args.n_used + lane];
-  } else if (lane == args.n_used && args.table.has_shared != 0) {
-    experts.expert = args.table.n_experts;
-  }
-  experts.down = 0;
-  if (experts.expert >= 0) {
-    experts.down = reinterpret_cast<uintptr_t>(args.table.experts[experts.expert].down);
-  }
-  experts.used = __popc(__ballot_sync(kFullWarp, lane < args.n_used && experts.expert >= 0));
-}
-
-/// A tile of a row's y.
-struct OutputItem {
-  int index;
-  int row_index;
-  int tile;
-
-  __device__ __forceinline__ OutputItem(const MoeRowsArgs& args, int item)
-      : index(item), row_index(item / args.tiles), tile(item - row_index * args.tiles) {}
-
-  __device__ __forceinline__ void advance(const MoeRowsArgs& args) {
-    ++index;
-    if (++tile < args.tiles) return;
-    tile = 0;
-    ++row_index;
-  }
-};
-
-/// What a warp of moe_rows_down does: units of the routed experts, in turns with the other such
-/// warps, or all of the shared expert. A unit is a rank and a part of the item's outputs. The warps
-/// for routed experts take turns in adding up an item's outputs.
-template <DType kType>
-__device__ __forceinline__ void down(const MoeRowsArgs& args, uint8_t* shared, uint64_t* arrived) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / kWarp;
-  const int half = thread / 16 % 2;
-  const int lane = thread % 16;
-  const bool is_shared = warp == kMoeRowsDownWarps;
-  const MoeRowsKind& kind = is_shared ? args.shared : args.routed;
-  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
-  const int first_unit = is_shared ? 0 : warp;
-  const int unit_step = is_shared ? 1 : kMoeRowsDownWarps;
-  const int ranks = ranks_of(args);
-  const int x_blocks = args.h_width / 32;
-  const auto row_bytes = static_cast<int>(shape.down_row_bytes);
-  const int outputs = args.outputs;
-  // A tile has 1 << shift units of an expert.
-  const int shift = outputs == kMoeRowsDownOutputs[0] ? 1 : 2;
-  const auto* const codebook = reinterpret_cast<const uint32_t*>(shared + kind.codebook_at);
-  auto* const outs = reinterpret_cast<float*>(shared + args.outs_at);
-  uint8_t* const stages =
-      shared + kind.stages_at + (is_shared ? 0 : warp) * args.stages * kind.stage_bytes;
-  BulkRing ring(arrived + warp * kMoeRowsStages, args.stages, kind.bulk != 0);
-  const auto parts = static_cast<int>(gridDim.x);
-  OutputItem item(args, first_item(args.items, static_cast<int>(blockIdx.x), parts));
-  const int end = first_item(args.items, static_cast<int>(blockIdx.x) + 1, parts);
-  const int first_row = item.row_index;
-  const auto units_of = [&](const LaneExperts& experts)
-                            CHIMERE_INLINED { return (is_shared ? 1 : experts.used) << shift; };
-
-  // The unit whose copies start next. The routing is complete: the previous kernel has waited for
-  // it.
-  OutputItem ahead = item;
-  int ahead_unit = first_unit;
-  LaneExperts ahead_experts;
-  const auto copy_next = [&](int stage) CHIMERE_INLINED {
-#pragma unroll 1
-    for (; end > ahead.index; ahead.advance(args), ahead_unit = first_unit) {
-      load_experts(args, ahead.row_index, ahead_experts);
-      if (ahead_unit < units_of(ahead_experts)) break;
+  __device__ __forceinline__ LaneExperts(const MoeRowsArgs& args, int row_index)
+      : row(row_at(args, row_index)) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    if (lane < args.n_used) {
+      const int64_t at = static_cast<int64_t>(row) * args.n_used + lane;
+      expert = args.ids[at];
+      weight = args.weights[at];
+    } else if (lane == args.n_used && args.table.has_shared != 0) {
+      expert = args.table.n_experts;
+      weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
     }
-    if (ahead.index >= end) return;
-    const int rank = is_shared ? args.n_used : ahead_unit >> shift;
-    const uint64_t matrix = __shfl_sync(kFullWarp, ahead_experts.down, rank);
-    const int first = ahead.tile * kMoeRowsDownTile + (ahead_unit & ((1 << shift) - 1)) * outputs;
-    ring.begin(stage, outputs * row_bytes);
-    ring.copy(stage, stages + stage * kind.stage_bytes,
+    if (expert >= 0) down = reinterpret_cast<uintptr_t>(args.table.experts[expert].down);
+    used = __popc(__ballot_sync(kFullWarp, lane < args.n_used && expert >= 0));
+  }
+};
+
+/// A warp's units of one kind of expert, every kDownWarps-th: of item `item` of the block a rank
+/// and, in the lowest bits, a part of the tile.
+struct DownUnits {
+  int in_item;  ///< units of an item
+  int item = 0;
+  int unit;
+
+  __device__ __forceinline__ DownUnits(int units, int first) : in_item(units), unit(first) {
+    if (units > 0) {
+      settle();
+    } else {
+      item = 1 << 30;  // beyond all
+      unit = 0;
+    }
+  }
+
+  __device__ __forceinline__ void settle() {
+#pragma unroll 1
+    while (unit >= in_item) {
+      unit -= in_item;
+      ++item;
+    }
+  }
+
+  __device__ __forceinline__ void advance() {
+    unit += kDownWarps;
+    settle();
+  }
+};
+
+/// What is the same for all units of a warp in moe_rows_down.
+struct DownBlock {
+  uint8_t* shared;  ///< the block's dynamic shared memory
+  int ranks;
+  int first_tile;
+  int items;
+};
+
+/// One kind of expert in a block of moe_rows_down. Stages follow `first_stage` in the warp's ring.
+struct DownKind {
+  const MoeRowsKind& kind;
+  const ExpertShape& shape;
+  bool is_shared;
+  int first_stage;
+  int shift;  ///< a tile has 1 << shift units of an expert
+  uint8_t* stages;
+
+  __device__ __forceinline__ DownKind(const MoeRowsArgs& args, const DownBlock& block,
+                                      bool is_shared_kind)
+      : kind(is_shared_kind ? args.shared : args.routed),
+        shape(is_shared_kind ? args.table.shared : args.table.routed),
+        is_shared(is_shared_kind),
+        first_stage(is_shared_kind ? args.routed.stages : 0),
+        shift(kind.outputs == kMoeRowsDownOutputs ? 1 : 2),
+        stages(block.shared + kind.stages_at +
+               static_cast<int>(threadIdx.x) / kWarp * kind.stages * kind.stage_bytes) {}
+
+  __device__ __forceinline__ DownUnits units(const LaneExperts& experts) const {
+    return {(is_shared ? 1 : experts.used) << shift, static_cast<int>(threadIdx.x) / kWarp};
+  }
+  __device__ __forceinline__ int rank_of(const MoeRowsArgs& args, int unit) const {
+    return is_shared ? args.n_used : unit >> shift;
+  }
+  __device__ __forceinline__ int first_output(int unit) const {
+    return (unit & ((1 << shift) - 1)) * kind.outputs;
+  }
+
+  /// Starts the copies of unit `ahead`, if the block has it, and goes on to the next.
+  __device__ __forceinline__ void copy_next(const MoeRowsArgs& args, const DownBlock& block,
+                                            const LaneExperts& experts, BulkRing& ring, int stage,
+                                            DownUnits& ahead) const {
+    if (ahead.item >= block.items) return;
+    const auto row_bytes = static_cast<int>(shape.down_row_bytes);
+    const uint64_t matrix = __shfl_sync(kFullWarp, experts.down, rank_of(args, ahead.unit));
+    const int first = (block.first_tile + ahead.item) * kMoeRowsDownTile + first_output(ahead.unit);
+    ring.begin(first_stage + stage, kind.outputs * row_bytes);
+    ring.copy(first_stage + stage, stages + stage * kind.stage_bytes,
               reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(matrix)) +
                   static_cast<int64_t>(first) * row_bytes,
-              outputs * row_bytes);
-    ahead_unit += unit_step;
-  };
-#pragma unroll 1
-  for (int i = 0; i < args.stages; ++i) copy_next(i);
+              kind.outputs * row_bytes);
+    ahead.advance();
+  }
+};
 
-  LaneExperts experts;
+/// Multiplies a warp's units of one kind of expert; warm_icache: one, of arbitrary contents.
+template <DType kType>
+__device__ __forceinline__ void multiply_units(const MoeRowsArgs& args, const DownBlock& block,
+                                               const DownKind& of, const LaneExperts& experts,
+                                               BulkRing& ring, DownUnits ahead, bool warm_icache) {
+  const int half = static_cast<int>(threadIdx.x) / 16 % 2;
+  const int lane = static_cast<int>(threadIdx.x) % 16;
+  const auto row_bytes = static_cast<int>(of.shape.down_row_bytes);
+  const int of_half = of.kind.outputs / 2;
+  const int x_blocks = args.h_width / 32;
+  const auto* const codebook =
+      reinterpret_cast<const uint32_t*>(block.shared + of.kind.codebook_at);
+  DownUnits units = of.units(experts);
   int stage = 0;
-  uint32_t turn = 0;
-  bool warm_icache = true;
 #pragma unroll 1
-  while (true) {
-    const bool combines = !is_shared && static_cast<uint32_t>(warp) == turn % kMoeRowsDownWarps;
-    const int output = item.tile * kMoeRowsDownTile + thread % kWarp;
-    float* const out = outs + turn % 2 * ranks * kMoeRowsDownTile;
-    float* y = nullptr;
-    float old = 0;
-    float weight = 0;  // of the lane's expert
-    int units = first_unit + 1;
-    if (!warm_icache) {
-      load_experts(args, item.row_index, experts);
-      units = units_of(experts);
-      if (combines) {
-        const int rank = thread % kWarp;
-        if (rank == args.n_used) {
-          weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[experts.row]) : 1.0F;
-        } else if (rank < args.n_used) {
-          weight = args.weights[static_cast<int64_t>(experts.row) * args.n_used + rank];
-        }
-        y = args.y + experts.row * args.y_stride + output;
-        old = *y;
-      }
-    }
+  while (warm_icache || units.item < block.items) {
+    const int rank = warm_icache ? 0 : of.rank_of(args, units.unit);
+    const uint8_t* own = of.stages + stage * of.kind.stage_bytes + half * of_half * row_bytes;
+    const HalvedRow x = halved_row_in(block.shared + args.x_at + rank * args.x_bytes, x_blocks);
+    float* const out = reinterpret_cast<float*>(block.shared + args.outs_at) +
+                       ((warm_icache ? 0 : units.item) * block.ranks + rank) * kMoeRowsDownTile +
+                       of.first_output(units.unit) + half * of_half;
+    if (!warm_icache) ring.wait(of.first_stage + stage);
 #pragma unroll 1
-    for (int unit = first_unit; unit < units; unit += unit_step) {
-      const int rank = is_shared ? args.n_used : unit >> shift;
-      const int of_half = outputs / 2;
-      const uint8_t* own = stages + stage * kind.stage_bytes + half * of_half * row_bytes;
-      const int slot = warm_icache ? 0 : (item.row_index - first_row) * ranks + rank;
-      const HalvedRow x = halved_row_in(shared + args.x_at + slot * args.x_bytes, x_blocks);
-      float* const to = out + (warm_icache ? 0 : rank) * kMoeRowsDownTile +
-                        (unit & ((1 << shift) - 1)) * outputs + half * of_half;
-      if (!warm_icache) ring.wait(stage);
-#pragma unroll 1
-      for (int i = 0; i < of_half; i += kDownTogether) {
-        const uint8_t* rows[kDownTogether];
+    for (int i = 0; i < (warm_icache ? kDownTogether : of_half); i += kDownTogether) {
+      const uint8_t* rows[kDownTogether];
 #pragma unroll
-        for (int j = 0; j < kDownTogether; ++j) rows[j] = own + j * row_bytes;
-        own += kDownTogether * row_bytes;
-        float acc[kDownTogether] = {};
-        add_partials<kType, kDownTogether, 1>(rows, shape.n_ff / 32, warm_icache, lane, x, codebook,
-                                              acc);
-        const float o = trees_of_16(acc, lane);
-        if (lane % (16 / kDownTogether) == 0) to[i + lane / (16 / kDownTogether)] = o;
-      }
-      __syncwarp();
-      if (warm_icache) break;
-      copy_next(stage);
-      stage = stage + 1 == args.stages ? 0 : stage + 1;
+      for (int j = 0; j < kDownTogether; ++j) rows[j] = own + j * row_bytes;
+      own += kDownTogether * row_bytes;
+      float acc[kDownTogether] = {};
+      add_partials<kType, kDownTogether, 1>(rows, of.shape.n_ff / 32, warm_icache, lane, x,
+                                            codebook, acc);
+      const float o = trees_of_16(acc, lane);
+      if (lane % (16 / kDownTogether) == 0) out[i + lane / (16 / kDownTogether)] = o;
     }
-    __syncthreads();
-    if (combines) {
-      float t = 0;
-      const int n = warm_icache ? 1 : experts.used + args.table.has_shared;
-#pragma unroll 1
-      for (int k = 0; k < n; ++k) {
-        const int rank = k < experts.used ? k : args.n_used;
-        float o = out[(warm_icache ? 0 : rank) * kMoeRowsDownTile + thread % kWarp];
-        if (args.biased != 0 && k < experts.used) {
-          const int expert = __shfl_sync(kFullWarp, experts.expert, rank);
-          o = biased(o, args.table.experts[expert].down_bias, output);
-        }
-        t = fmaf(__shfl_sync(kFullWarp, weight, rank), o, t);
-      }
-      if (!warm_icache) *y = old + t * args.scale;
-    }
-    ++turn;
-    if (!warm_icache) {
-      item.advance(args);
-      if (item.index >= end) return;
-      continue;
-    }
-    warm_icache = false;
-    wait_for_previous_kernel();
-    const int slots = ((end - 1) / args.tiles - first_row + 1) * ranks;
-    const int warps = static_cast<int>(blockDim.x) / kWarp;
-#pragma unroll 1
-    for (int s = warp; s < slots; s += warps) {
-      const int64_t slot = static_cast<int64_t>(first_row) * ranks + s;
-      copy_halved_row(rows_from(args.h, slot, x_blocks), x_blocks, thread % kWarp, kWarp,
-                      shared + args.x_at + s * args.x_bytes);
-    }
-    wait_for_copies();
-    __syncthreads();
+    if (warm_icache) return;
+    __syncwarp();
+    of.copy_next(args, block, experts, ring, stage, ahead);
+    stage = stage + 1 == of.kind.stages ? 0 : stage + 1;
+    units.advance();
   }
 }
 
@@ -498,16 +459,80 @@ __device__ __forceinline__ void down(const MoeRowsArgs& args, uint8_t* shared, u
 CHIMERE_KERNEL_OF_BLOCKS(moe_rows_down, kMoeRowsDownThreads, kMoeRowsDownBlocks, MoeRowsArgs,
                          args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  [[maybe_unused]] __shared__ uint64_t arrived[(kMoeRowsDownWarps + 1) * kMoeRowsStages];
+  __shared__ uint64_t arrived[kDownWarps * 2 * kMoeRowsStages];
   let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
   copy_codebook(args.routed.codebook, args.codebook,
                 reinterpret_cast<uint32_t*>(shared + args.routed.codebook_at));
   copy_codebook(args.shared.codebook, args.codebook,
                 reinterpret_cast<uint32_t*>(shared + args.shared.codebook_at));
-  const bool is_shared = static_cast<int>(threadIdx.x) / kWarp == kMoeRowsDownWarps;
-  const int32_t type = is_shared ? args.table.shared.down_type : args.table.routed.down_type;
-  with_integer_type(static_cast<DType>(type),
-                    [&]<DType kType>() CHIMERE_INLINED { down<kType>(args, shared, arrived); });
+  const int row_index = static_cast<int>(blockIdx.x) / args.blocks_per_row;
+  const int part = static_cast<int>(blockIdx.x) - row_index * args.blocks_per_row;
+  const int tiles = args.n_embd / kMoeRowsDownTile;
+  const int first_tile = first_item(tiles, part, args.blocks_per_row);
+  const DownBlock block = {shared, ranks_of(args), first_tile,
+                           first_item(tiles, part + 1, args.blocks_per_row) - first_tile};
+  const int kinds = 1 + args.table.has_shared;
+  // The routing is complete: the previous kernel has waited for it.
+  const LaneExperts experts(args, row_index);
+  BulkRing ring(arrived + warp * 2 * kMoeRowsStages, args.routed.stages + args.shared.stages,
+                args.routed.bulk != 0 && (kinds == 1 || args.shared.bulk != 0));
+  DownUnits ahead[2] = {DownKind(args, block, false).units(experts),
+                        DownKind(args, block, true).units(experts)};
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    if (k >= kinds) break;
+    const DownKind of(args, block, k == 1);
+#pragma unroll 1
+    for (int i = 0; i < of.kind.stages; ++i) {
+      of.copy_next(args, block, experts, ring, i, ahead[k]);
+    }
+  }
+
+#pragma unroll 1
+  for (int pass = 0; pass < 2 * kinds; ++pass) {
+    const bool warm_icache = pass < kinds;
+    if (pass == kinds) {
+      wait_for_previous_kernel();
+      const int x_blocks = args.h_width / 32;
+#pragma unroll 1
+      for (int s = warp; s < block.ranks; s += kDownWarps) {
+        const int64_t slot = static_cast<int64_t>(row_index) * block.ranks + s;
+        copy_halved_row(rows_from(args.h, slot, x_blocks), x_blocks, thread % kWarp, kWarp,
+                        shared + args.x_at + s * args.x_bytes);
+      }
+      wait_for_copies();
+      __syncthreads();
+    }
+    const bool is_shared = pass - (warm_icache ? 0 : kinds) == 1;
+    const DownKind of(args, block, is_shared);
+    const DownUnits of_ahead = is_shared ? ahead[1] : ahead[0];
+    with_integer_type(static_cast<DType>(of.shape.down_type), [&]<DType kType>() CHIMERE_INLINED {
+      multiply_units<kType>(args, block, of, experts, ring, of_ahead, warm_icache);
+    });
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int item = warp; item < block.items; item += kDownWarps) {
+    const int output = (first_tile + item) * kMoeRowsDownTile + thread % kWarp;
+    const float* out = reinterpret_cast<const float*>(shared + args.outs_at) +
+                       item * block.ranks * kMoeRowsDownTile + thread % kWarp;
+    float* const y = args.y + experts.row * args.y_stride + output;
+    const float old = *y;
+    float t = 0;
+#pragma unroll 1
+    for (int k = 0; k < experts.used + args.table.has_shared; ++k) {
+      const int rank = k < experts.used ? k : args.n_used;
+      float o = out[rank * kMoeRowsDownTile];
+      if (args.biased != 0 && k < experts.used) {
+        const int expert = __shfl_sync(kFullWarp, experts.expert, rank);
+        o = biased(o, args.table.experts[expert].down_bias, output);
+      }
+      t = fmaf(__shfl_sync(kFullWarp, experts.weight, rank), o, t);
+    }
+    *y = old + t * args.scale;
+  }
 }
 
 }  // namespace chimere::kernels::cuda

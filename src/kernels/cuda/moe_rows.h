@@ -14,14 +14,13 @@ namespace chimere::kernels::cuda {
 /// Blocks and shared memory of one launch (moe_rows_args.h).
 struct MoeRowsLaunch {
   int32_t blocks = 0;
-  int32_t shared_blocks = 0;  ///< of moe_rows_gate_up
-  int32_t outputs = 0;        ///< in a unit of moe_rows_down
+  int32_t shared_blocks = 0;   ///< of moe_rows_gate_up
+  int32_t blocks_per_row = 0;  ///< of moe_rows_down
   MoeRowsKind routed = {};
   MoeRowsKind shared = {};
   int32_t outs_at = 0;
   int32_t x_at = 0;
   int32_t x_bytes = 0;
-  int32_t stages = 0;
   int64_t shared_bytes = 0;
 };
 

@@ -163,9 +163,11 @@ TEST(CudaMoeRows, ReleasedShapesTakeTwoStagesAndMore) {
     for (const int64_t rows : {2, 4, 8, 32}) {
       const auto plan = plan_moe_rows(*table, rows, 8, 2048, 132, 227 << 10);
       ASSERT_TRUE(plan.has_value()) << name << ", rows " << rows;
-      EXPECT_EQ(plan->gate_up.stages, 2);
+      EXPECT_EQ(plan->gate_up.routed.stages, 2);
       EXPECT_EQ(plan->gate_up.blocks, kMoeRowsGateUpBlocks * 132);
-      EXPECT_EQ(plan->down.stages, 2) << "rows " << rows;
+      EXPECT_EQ(plan->down.routed.stages, 2) << "rows " << rows;
+      EXPECT_EQ(plan->down.routed.outputs, kMoeRowsDownOutputs);
+      EXPECT_EQ(plan->down.blocks, rows * std::min(64, kMoeRowsDownBlocks * 132 / int(rows)));
       EXPECT_EQ(plan->gate_up.routed.items, rows * 8 * 512 / kMoeHiddenTile);
       EXPECT_EQ(plan->gate_up.shared.items, rows * 512 / kMoeHiddenTile);
       EXPECT_LE(plan->down.shared_bytes, (227 << 10) / kMoeRowsDownBlocks);
