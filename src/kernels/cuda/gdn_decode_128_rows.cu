@@ -84,14 +84,9 @@ __device__ __forceinline__ void silu_of(float (&x)[n]) {
   }
 }
 
-/// Elements of the last row's k that a thread keeps in registers, so that the update need not load
-/// them again.
-inline constexpr int kHeldKeys = 64;
-
 /// A column of the state.
 struct Column {
   float s[kMixDim];
-  float held[kHeldKeys];  ///< k of the last row whose chains were computed
 
   __device__ __forceinline__ void read(const float* column) {
 #pragma unroll
@@ -100,8 +95,7 @@ struct Column {
 
   /// Updates s[i] to s[i + 3] with the last row, whose k is `k`.
   __device__ __forceinline__ void update4(int i, const float* k, float decay, float delta) {
-    const float4 k4 = i < kHeldKeys ? make_float4(held[i], held[i + 1], held[i + 2], held[i + 3])
-                                    : *reinterpret_cast<const float4*>(k + i);
+    const float4 k4 = *reinterpret_cast<const float4*>(k + i);
     s[i] = fmaf(k4.x, delta, decay * s[i]);
     s[i + 1] = fmaf(k4.y, delta, decay * s[i + 1]);
     s[i + 2] = fmaf(k4.z, delta, decay * s[i + 2]);
@@ -120,12 +114,6 @@ struct Column {
       if constexpr (kUpdates) update4(i, before, decay, delta);
       const float4 k4 = *reinterpret_cast<const float4*>(k + i);
       const float4 q4 = *reinterpret_cast<const float4*>(q + i);
-      if (i < kHeldKeys) {
-        held[i] = k4.x;
-        held[i + 1] = k4.y;
-        held[i + 2] = k4.z;
-        held[i + 3] = k4.w;
-      }
       kept = fmaf(k4.x, s[i], kept);
       read = fmaf(q4.x, s[i], read);
       kept = fmaf(k4.y, s[i + 1], kept);
@@ -238,11 +226,6 @@ class RowWarps {
     norm_ = args.norm[t_];
     a_ = scan.a[work.h];
     dt_bias_ = scan.dt_bias[work.h];
-    bool stores = false;
-    for (int r = lane_; r < work.rows; r += kWarp) {
-      stores = stores || scan.batch.write_slot[work.first_row + r] >= 0;
-    }
-    stores_ = __any_sync(kFullWarp, stores);
   }
 
   template <bool kWarmsIcache>
@@ -345,6 +328,13 @@ class RowWarps {
     if (t_ < kMixRows) {
       shared_.slot[t_] = slot;
       shared_.keep[t_] = keep;
+    }
+    if (group == 0 && !dry) {
+      bool stores = false;
+      for (int r = lane_; r < work_.rows; r += kWarp) {
+        stores = stores || batch.write_slot[row + r] >= 0;
+      }
+      stores_ = __any_sync(kFullWarp, stores);
     }
     wait_for_copies();
   }
@@ -514,8 +504,8 @@ class RowWarps {
   const int t_;
   const int warp_;
   const int lane_;
-  const bool leads_;  ///< this block writes the parts of kept rows that belong to the k head
-  bool stores_;       ///< a row of the sequence stores its state
+  const bool leads_;     ///< this block writes the parts of kept rows that belong to the k head
+  bool stores_ = false;  ///< a row of the sequence stores its state
   int channel_[3];
   float4 weight_[3];
   float norm_;
