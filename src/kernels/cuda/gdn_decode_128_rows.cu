@@ -36,8 +36,10 @@ using Shared = GdnMixRowsShared;
 
 inline constexpr int kPast = kMixTaps - 1;
 /// Rows of the dry run that warms the instruction cache: the second one has all cases of the column
-/// warps' code.
+/// warps' code. The roles do not wait for each other in it: the column warps take the rows from
+/// kDryColumns on, which nothing else touches then.
 inline constexpr int kDryRows = 2;
+inline constexpr int kDryColumns = kMixBatch;
 /// Warps of each role: a head's outputs in blocks of 32.
 inline constexpr int kRoleWarps = kMixDim / kWarp;
 static_assert(kMixThreads == 2 * kMixDim && kMixBatch == kRoleWarps && kMixRows % kMixBatch == 0);
@@ -159,14 +161,15 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
   }
 #pragma unroll 1
   for (int group = 0; group < work.rows;) {
-    const int count = dry ? kDryRows : min(kMixRows, work.rows - group);
+    const int begin_row = dry ? kDryColumns : 0;
+    const int end_row = dry ? kDryColumns + kDryRows : min(kMixRows, work.rows - group);
     float decay = 0;
     float delta = 0;
     bool updates = false;  // the state still lacks the update by the previous row
 #pragma unroll 1
-    for (int r = 0; r < count; ++r) {
+    for (int r = begin_row; r < end_row; ++r) {
       const int batch = r / kMixBatch;
-      const bool begins_batch = r % kMixBatch == 0;
+      const bool begins_batch = r % kMixBatch == 0 && !dry;
       if (begins_batch) named_barrier_sync(kKeysOfBatch + batch, kMixThreads);
       float kept;
       float read;
@@ -180,11 +183,11 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
       delta = shared.beta[r] * fmaf(-decay, kept, shared.v[r][c]);
       shared.delta[r][c] = delta;
       shared.out[r][c] = fmaf(shared.kq[r], delta, decay * read);
-      named_barrier_arrive(kResultsOfRow + r, kMixThreads);
+      if (!dry) named_barrier_arrive(kResultsOfRow + r, kMixThreads);
       // The state after the last row is needed only if that row stores it.
-      const int slot = shared.slot[r];
+      const int slot = dry ? -1 : shared.slot[r];
       updates = slot < 0;
-      if (slot >= 0 || (r + 1 == count && (dry || group + count < work.rows))) {
+      if (slot >= 0 || (r + 1 == end_row && (dry || group + end_row < work.rows))) {
         column.update(shared.k[r], decay, delta,
                       slot < 0 ? nullptr : state.base + slot * state.stride + column_at);
       }
@@ -239,7 +242,7 @@ class RowWarps {
       load(dry, group, count, row);
 #pragma unroll 1
       for (int begin = 0; begin < count; begin += kMixBatch) {
-        prepare(begin, count);
+        prepare(dry, begin, count);
         // All of this block's row warps have read what the last block of the k head writes.
         if (!dry && stores_ && group == 0 && begin == 0 && counts()) {
           __threadfence();
@@ -275,7 +278,8 @@ class RowWarps {
   }
 
   /// Loads the inputs of `count` rows from row `row` of the step on, and the inputs before them.
-  /// Weights may be read at any time: in the dry run they replace the inputs.
+  /// Weights may be read at any time: in the dry run they replace the inputs, and ones the results
+  /// of the column warps.
   __device__ __forceinline__ void load(bool dry, int group, int count, int row) {
     const BatchArgs& batch = args_.scan.batch;
     int slot = -1;
@@ -325,6 +329,9 @@ class RowWarps {
       qkv_row += qkv_stride;
       z_row += z_stride;
     }
+    if (dry) {
+      for (int r = 0; r < kDryRows; ++r) shared_.out[r][t_] = 1.0F;
+    }
     if (t_ < kMixRows) {
       shared_.slot[t_] = slot;
       shared_.keep[t_] = keep;
@@ -356,7 +363,7 @@ class RowWarps {
   }
 
   /// What the column warps need of rows `begin` .. of the group.
-  __device__ __forceinline__ void prepare(int begin, int count) {
+  __device__ __forceinline__ void prepare(bool dry, int begin, int count) {
     const int batch = begin / kMixBatch;
     {
       float q[kMixBatch];
@@ -398,7 +405,7 @@ class RowWarps {
         head[16 * i] = x[i];
       }
     }
-    named_barrier_arrive(kKeysOfBatch + batch, kMixThreads);
+    if (!dry) named_barrier_arrive(kKeysOfBatch + batch, kMixThreads);
     if (row < count) {
       float kq = 0;
 #pragma unroll
@@ -418,7 +425,7 @@ class RowWarps {
     silu_of(v);
 #pragma unroll
     for (int r = 0; r < kMixBatch; ++r) shared_.v[begin + r][t_] = v[r];
-    named_barrier_arrive(kValuesOfBatch + batch, kMixThreads);
+    if (!dry) named_barrier_arrive(kValuesOfBatch + batch, kMixThreads);
   }
   /// Whether this warp computes the gates: the last one, which has no row of its own before the
   /// fourth.
@@ -472,7 +479,7 @@ class RowWarps {
     const GdnScanArgs& scan = args_.scan;
     float gate[1] = {shared_.z[r][t_]};
     silu_of(gate);
-    named_barrier_sync(kResultsOfRow + r, kMixThreads);
+    if (!dry) named_barrier_sync(kResultsOfRow + r, kMixThreads);
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kMixDim; i += 16) {
