@@ -4,20 +4,20 @@
 // A block handles one v head of one sequence. Its warps have two roles, so that only the recurrence
 // is computed row after row:
 //   - A thread of the column warps holds a column of the state in registers: it is read once, and
-//     written once for each row that stores it. The chains of a row take 128 dependent fmaf, at
-//     least 512 cycles. The update by the row before is fused with them, so that an element costs
-//     four operations and three quarters of a load; this keeps the warp's scheduler busy for 608
-//     cycles, and the block's shared memory for 768 (two for each load of 16 bytes, although all
-//     lanes read the same).
+//     written once for each row that stores it. The chains of a row are 128 dependent fmaf, at
+//     least 512 cycles. They are fused with the update by the row before, so that an element of a
+//     row costs four operations and three quarters of a load of 16 bytes. The warp's scheduler
+//     issues them in 608 cycles; the block's shared memory needs 768, two for each load, although
+//     all lanes read the same.
 //   - The row warps compute everything else: before the chains the convolution, the norms of q and
-//     k and the gates, for a batch of rows at once; after them the gated norm and its rounding, a
-//     warp for each row. They are ahead of the column warps or behind them by up to kMixRows rows.
+//     k and the gates, for kMixBatch rows at once; after them the gated norm and its rounding. They
+//     are ahead of the column warps or behind them by up to kMixRows rows.
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
 // each other's code from the caches. Its blocks warm the instruction cache before the previous
 // kernel has ended: they process two rows with weights in place of their inputs, and discard the
-// results. The column warps' code is a few kilobytes for each of three cases: chains alone, chains
-// with the update before, the update alone.
+// results. The column warps have three cases of straight code, of 5 to 8 KB each: chains alone,
+// chains after the update, the update alone.
 //
 // Bytes: 4 * n_v_heads * head_dim² of state read for a sequence, and written for each row that
 // stores it; for each row the convolution's inputs.
@@ -95,25 +95,30 @@ struct Column {
     for (int i = 0; i < kMixDim; ++i) s[i] = column[i * kMixDim];
   }
 
-  /// Updates s[i] to s[i + 3] with the last row, whose k is `k`.
-  __device__ __forceinline__ void update4(int i, const float* k, float decay, float delta) {
-    const float4 k4 = *reinterpret_cast<const float4*>(k + i);
-    s[i] = fmaf(k4.x, delta, decay * s[i]);
-    s[i + 1] = fmaf(k4.y, delta, decay * s[i + 1]);
-    s[i + 2] = fmaf(k4.z, delta, decay * s[i + 2]);
-    s[i + 3] = fmaf(k4.w, delta, decay * s[i + 3]);
+  __device__ __forceinline__ void multiply(float decay) {
+#pragma unroll
+    for (int i = 0; i < kMixDim; ++i) s[i] = decay * s[i];
   }
 
-  /// The chains of k and q. With kUpdates, `before`, `decay` and `delta` are those of the last row,
-  /// with which the state is updated first.
+  /// Completes the update of s[i] to s[i + 3] by the last row, after multiply().
+  __device__ __forceinline__ void add4(int i, const float* k, float delta) {
+    const float4 k4 = *reinterpret_cast<const float4*>(k + i);
+    s[i] = fmaf(k4.x, delta, s[i]);
+    s[i + 1] = fmaf(k4.y, delta, s[i + 1]);
+    s[i + 2] = fmaf(k4.z, delta, s[i + 2]);
+    s[i + 3] = fmaf(k4.w, delta, s[i + 3]);
+  }
+
+  /// The chains of k and q. With kUpdates, the update by the last row, `before` and `delta`, is
+  /// completed first.
   template <bool kUpdates>
-  __device__ __forceinline__ void chains(const float* before, float decay, float delta,
-                                         const float* k, const float* q, float& kept, float& read) {
+  __device__ __forceinline__ void chains(const float* before, float delta, const float* k,
+                                         const float* q, float& kept, float& read) {
     kept = 0;
     read = 0;
 #pragma unroll
     for (int i = 0; i < kMixDim; i += 4) {
-      if constexpr (kUpdates) update4(i, before, decay, delta);
+      if constexpr (kUpdates) add4(i, before, delta);
       const float4 k4 = *reinterpret_cast<const float4*>(k + i);
       const float4 q4 = *reinterpret_cast<const float4*>(q + i);
       kept = fmaf(k4.x, s[i], kept);
@@ -127,11 +132,12 @@ struct Column {
     }
   }
 
-  /// Updates the state with the last row; also writes it to `column` if that is not nullptr.
-  __device__ __forceinline__ void update(const float* k, float decay, float delta, float* column) {
+  /// Completes the update by the last row; also writes the state to `column` if that is not
+  /// nullptr.
+  __device__ __forceinline__ void update(const float* k, float delta, float* column) {
 #pragma unroll
     for (int i = 0; i < kMixDim; i += 4) {
-      update4(i, k, decay, delta);
+      add4(i, k, delta);
 #pragma unroll
       for (int j = i; j < i + 4; ++j) {
         if (column != nullptr) column[j * kMixDim] = s[j];
@@ -163,7 +169,6 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
   for (int group = 0; group < work.rows;) {
     const int begin_row = dry ? kDryColumns : 0;
     const int end_row = dry ? kDryColumns + kDryRows : min(kMixRows, work.rows - group);
-    float decay = 0;
     float delta = 0;
     bool updates = false;  // the state still lacks the update by the previous row
 #pragma unroll 1
@@ -174,21 +179,22 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
       float kept;
       float read;
       if (updates) {
-        column.chains<true>(shared.k[r - 1], decay, delta, shared.k[r], shared.q[r], kept, read);
+        column.chains<true>(shared.k[r - 1], delta, shared.k[r], shared.q[r], kept, read);
       } else {
-        column.chains<false>(nullptr, 0, 0, shared.k[r], shared.q[r], kept, read);
+        column.chains<false>(nullptr, 0, shared.k[r], shared.q[r], kept, read);
       }
       if (begins_batch) named_barrier_sync(kValuesOfBatch + batch, kMixThreads);
-      decay = shared.decay[r];
+      const float decay = shared.decay[r];
       delta = shared.beta[r] * fmaf(-decay, kept, shared.v[r][c]);
       shared.delta[r][c] = delta;
       shared.out[r][c] = fmaf(shared.kq[r], delta, decay * read);
       if (!dry) named_barrier_arrive(kResultsOfRow + r, kMixThreads);
+      column.multiply(decay);  // in the latency of the loads and the barrier
       // The state after the last row is needed only if that row stores it.
       const int slot = dry ? -1 : shared.slot[r];
       updates = slot < 0;
       if (slot >= 0 || (r + 1 == end_row && (dry || group + end_row < work.rows))) {
-        column.update(shared.k[r], decay, delta,
+        column.update(shared.k[r], delta,
                       slot < 0 ? nullptr : state.base + slot * state.stride + column_at);
       }
     }
