@@ -26,8 +26,8 @@
 #include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/named_barrier.h"
-#include "kernels/cuda/ptx/quick_division.h"
 #include "kernels/cuda/rounding.h"
+#include "kernels/cuda/silu_device.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -66,25 +66,6 @@ struct Work {
   int rows;
   bool folded;
 };
-
-/// silu of several values, with the divisions side by side.
-template <int n>
-__device__ __forceinline__ void silu_of(float (&x)[n]) {
-  float y[n];
-  bool quickly = true;
-#pragma unroll
-  for (int i = 0; i < n; ++i) {
-    y[i] = 1.0F + exp_f32(0.0F - x[i]);
-    quickly = quickly & divides_quickly(x[i], y[i]);
-  }
-  if (quickly) {
-#pragma unroll
-    for (int i = 0; i < n; ++i) x[i] = quick_divide(x[i], y[i]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < n; ++i) x[i] = x[i] / y[i];
-  }
-}
 
 /// A column of the state.
 struct Column {
@@ -382,7 +363,7 @@ class RowWarps {
         both[r] = q[r];
         both[kMixBatch + r] = k[r];
       }
-      silu_of(both);
+      silu_side_by_side(both);
 #pragma unroll
       for (int r = 0; r < kMixBatch; ++r) {
         shared_.q[begin + r][t_] = both[r];
@@ -428,7 +409,7 @@ class RowWarps {
     }
     float v[kMixBatch];
     convolve(begin, count, 2, v);
-    silu_of(v);
+    silu_side_by_side(v);
 #pragma unroll
     for (int r = 0; r < kMixBatch; ++r) shared_.v[begin + r][t_] = v[r];
     if (!dry) named_barrier_arrive(kValuesOfBatch + batch, kMixThreads);
@@ -484,7 +465,7 @@ class RowWarps {
   __device__ __forceinline__ void complete(bool dry, int r, int row) const {
     const GdnScanArgs& scan = args_.scan;
     float gate[1] = {shared_.z[r][t_]};
-    silu_of(gate);
+    silu_side_by_side(gate);
     if (!dry) named_barrier_sync(kResultsOfRow + r, kMixThreads);
     float sum = 0;
 #pragma unroll

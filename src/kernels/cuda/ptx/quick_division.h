@@ -12,7 +12,7 @@ namespace chimere::kernels::cuda {
 __device__ __forceinline__ bool divides_quickly(float x, float y) {
   constexpr uint32_t kLeast = (127U - 60U) << 23U;
   constexpr uint32_t kSpan = 120U << 23U;
-  return (__float_as_uint(fabsf(x)) - kLeast < kSpan) & (y < 0x1p60F);
+  return __float_as_uint(fabsf(x)) - kLeast < kSpan && y < 0x1p60F;
 }
 
 /// x / y, correctly rounded, if divides_quickly(x, y): the operations of nvcc's own division for
