@@ -9,9 +9,9 @@
 //     row costs four operations and three quarters of a load of 16 bytes. The warp's scheduler
 //     issues them in 608 cycles; the block's shared memory needs 768, two for each load, although
 //     all lanes read the same.
-//   - The row warps compute everything else: before the chains the convolution, the norms of q and
-//     k and the gates, for kMixBatch rows at once; after them the gated norm and its rounding. They
-//     are ahead of the column warps or behind them by up to kMixRows rows.
+//   - The row warps compute everything else: before the chains the convolution and the norms of q
+//     and k, for kMixBatch rows at once; after them the gated norm and its rounding. They are ahead
+//     of the column warps or behind them by up to kMixRows rows.
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
 // each other's code from the caches. Its blocks warm the instruction cache before the previous
@@ -36,8 +36,8 @@ using Shared = GdnMixRowsShared;
 
 inline constexpr int kPast = kMixTaps - 1;
 /// Rows of the dry run that warms the instruction cache: the second one has all cases of the column
-/// warps' code. The roles do not wait for each other in it: the column warps take the rows from
-/// kDryColumns on, which nothing else touches then.
+/// warps' code. No warp waits for the other role in it: the column warps take the rows from
+/// kDryColumns on, whose memory nothing writes before.
 inline constexpr int kDryRows = 2;
 inline constexpr int kDryColumns = kMixBatch;
 /// Warps of each role: a head's outputs in blocks of 32.
@@ -49,7 +49,7 @@ enum Barrier {
   kRowWarps = 1,  ///< the row warps among themselves
   /// q and k of a batch of rows.
   kKeysOfBatch,
-  /// v, the gates and k·q of a batch of rows.
+  /// v and k·q of a batch of rows.
   kValuesOfBatch = kKeysOfBatch + kMixRows / kMixBatch,
   /// The column warps' results of a row.
   kResultsOfRow = kValuesOfBatch + kMixRows / kMixBatch,
@@ -127,13 +127,17 @@ struct Column {
   }
 };
 
-/// The column warps: the recurrence, thread c for column c.
+/// The column warps: the gates, while they wait for q and k, and the recurrence, thread c for
+/// column c.
 template <bool kWarmsIcache>
 __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& shared,
                                                 const Work& work) {
   const auto c = static_cast<int>(threadIdx.x);
-  const SlotArgs& state = args.scan.state;
+  const GdnScanArgs& scan = args.scan;
+  const SlotArgs& state = scan.state;
   const int64_t column_at = int64_t{kMixDim} * kMixDim * work.h + c;
+  const float a = scan.a[work.h];
+  const float dt_bias = scan.dt_bias[work.h];
   Column column = {};
   bool dry = kWarmsIcache;
   // No other kernel of this step but gdn_fold has written these states, and a step begins with a
@@ -150,6 +154,15 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
   for (int group = 0; group < work.rows;) {
     const int begin_row = dry ? kDryColumns : 0;
     const int end_row = dry ? kDryColumns + kDryRows : min(kMixRows, work.rows - group);
+    if (c < end_row - begin_row) {
+      const int row = work.first_row + group + c;
+      const float alpha = dry ? a : scan.alpha.data[row * scan.alpha.stride + work.h];
+      const float beta = dry ? a : scan.beta.data[row * scan.beta.stride + work.h];
+      const Gates gates = gates_from(a, dt_bias, alpha, beta);
+      shared.decay[c] = exp_f32(gates.log_decay);
+      shared.beta[c] = gates.beta;
+    }
+    __syncwarp();
     float delta = 0;
     bool updates = false;  // the state still lacks the update by the previous row
 #pragma unroll 1
@@ -203,8 +216,7 @@ class RowWarps {
         warp_(t_ / kWarp),
         lane_(t_ % kWarp),
         leads_(first_of_k_head(args.scan.dims, work.h)) {
-    const GdnScanArgs& scan = args.scan;
-    const int key_dim = scan.dims.n_k_heads * kMixDim;
+    const int key_dim = args.scan.dims.n_k_heads * kMixDim;
     channel_[0] = work.k_head * kMixDim + t_;
     channel_[1] = key_dim + channel_[0];
     channel_[2] = 2 * key_dim + work.h * kMixDim + t_;
@@ -214,8 +226,6 @@ class RowWarps {
           *reinterpret_cast<const float4*>(args.conv_weight + int64_t{kMixTaps} * channel_[part]);
     }
     norm_ = args.norm[t_];
-    a_ = scan.a[work.h];
-    dt_bias_ = scan.dt_bias[work.h];
   }
 
   template <bool kWarmsIcache>
@@ -275,13 +285,6 @@ class RowWarps {
       slot = batch.write_slot[row + t_];
       if (batch.keep_row != nullptr) keep = batch.keep_row[row + t_];
     }
-    alpha_ = a_;
-    beta_ = a_;
-    if (!dry && gates() && lane_ < count) {
-      const GdnScanArgs& scan = args_.scan;
-      alpha_ = scan.alpha.data[(row + lane_) * scan.alpha.stride + work_.h];
-      beta_ = scan.beta.data[(row + lane_) * scan.beta.stride + work_.h];
-    }
     if (group == 0) {
       const int64_t width = conv_dim(args_.scan.dims);
       const float* before = dry ? args_.conv_weight
@@ -319,16 +322,16 @@ class RowWarps {
     if (dry) {
       for (int r = 0; r < kDryRows; ++r) shared_.out[r][t_] = 1.0F;
     }
-    if (t_ < kMixRows) {
-      shared_.slot[t_] = slot;
-      shared_.keep[t_] = keep;
-    }
     if (group == 0 && !dry) {
       bool stores = false;
       for (int r = lane_; r < work_.rows; r += kWarp) {
         stores = stores || batch.write_slot[row + r] >= 0;
       }
       stores_ = __any_sync(kFullWarp, stores);
+    }
+    if (t_ < kMixRows) {
+      shared_.slot[t_] = slot;
+      shared_.keep[t_] = keep;
     }
     wait_for_copies();
   }
@@ -402,11 +405,6 @@ class RowWarps {
       kq = tree_of_16(kq);
       if (lane_ == 0) shared_.kq[row] = kq;
     }
-    if (begin == 0 && gates() && lane_ < count) {
-      const Gates gates = gates_from(a_, dt_bias_, alpha_, beta_);
-      shared_.decay[lane_] = exp_f32(gates.log_decay);
-      shared_.beta[lane_] = gates.beta;
-    }
     float v[kMixBatch];
     convolve(begin, count, 2, v);
     silu_side_by_side(v);
@@ -414,9 +412,6 @@ class RowWarps {
     for (int r = 0; r < kMixBatch; ++r) shared_.v[begin + r][t_] = v[r];
     if (!dry) named_barrier_arrive(kValuesOfBatch + batch, kMixThreads);
   }
-  /// Whether this warp computes the gates: the last one, which has no row of its own before the
-  /// fourth.
-  __device__ __forceinline__ bool gates() const { return warp_ == kRoleWarps - 1; }
 
   /// Writes the convolution's inputs of rows that are kept, and its state after rows that store it.
   __device__ __forceinline__ void write_inputs(int group, int count) {
@@ -503,10 +498,6 @@ class RowWarps {
   int channel_[3];
   float4 weight_[3];
   float norm_;
-  float a_;
-  float dt_bias_;
-  float alpha_;
-  float beta_;
   uint32_t arrived_ = 0;
 };
 
