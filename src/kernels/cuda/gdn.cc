@@ -19,9 +19,9 @@ constexpr Kernel kDecode32 = {"gdn_decode", "gdn_decode_32"};
 constexpr Kernel kDecode16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
 constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
-constexpr Kernel kMixRowsMany = {"gdn_decode_128", "gdn_decode_128_rows"};
-constexpr Kernel kMixRowsFew = {"gdn_decode_128", "gdn_decode_128_rows_few"};
-/// gdn_decode_128 warms the instruction cache for at most this many blocks: about one per
+constexpr Kernel kMixRowsMany = {"gdn_decode_128_rows", "gdn_decode_128_rows"};
+constexpr Kernel kMixRowsFew = {"gdn_decode_128_rows", "gdn_decode_128_rows_few"};
+/// These kernels warm the instruction cache for at most this many blocks: about one per
 /// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
 
@@ -128,7 +128,7 @@ bool aligned16(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
-/// Whether gdn_decode_128 supports the layer.
+/// Whether gdn_decode_128 and gdn_decode_128_rows support the layer.
 bool takes_one_launch(const GdnShape& shape, const GdnOperands& o) {
   return shape.head_dim == kMixDim && shape.conv_kernel == kMixTaps && aligned16(o.conv_weight) &&
          aligned16(o.scan_state.base) && o.scan_state.slot_stride % 4 == 0;
@@ -262,8 +262,7 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     args.eps = o.eps;
     const bool single = batch.extent.sequence_rows <= 1 && batch.extent.keeps == 0;
     const bool few = int64_t{shape.n_v_heads} * batch.extent.n_sequences <= kFewBlocks;
-    const size_t shared =
-        single ? sizeof(GdnMixShared<1>) + kMixStateBytes : sizeof(GdnMixShared<kMixRows>);
+    const size_t shared = single ? sizeof(GdnMixShared) + kMixStateBytes : sizeof(GdnMixRowsShared);
     const Launch launch = {.grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
                            .block = {kMixThreads},
                            .shared_bytes = u32(static_cast<int64_t>(shared)),

@@ -86,7 +86,8 @@ struct GdnDecodeArgs {
   float eps;                   ///< for the norms of q and k
 };
 
-/// gdn_decode_128: all of Ops::gdn_mix for decode rows, with heads of 128 elements and four taps.
+/// gdn_decode_128 and gdn_decode_128_rows: all of Ops::gdn_mix for decode rows, with heads of 128
+/// elements and four taps.
 /// All pointers but `barrier_counters` are aligned to 16 bytes, and so are the slots of both
 /// states.
 struct GdnMixArgs {
@@ -105,21 +106,41 @@ inline constexpr int kMixDim = 128;
 inline constexpr int kMixTaps = 4;
 inline constexpr int kMixThreads = 256;
 inline constexpr int kMixStateBytes = kMixDim * kMixDim * 4;
-/// Rows that a block prepares together if a sequence has several.
-inline constexpr int kMixRows = 4;
 
 /// Shared memory of a block of gdn_decode_128.
-template <int kRows>
 struct alignas(16) GdnMixShared {
-  float raw[kRows][3 * kMixDim];  ///< q, k, v after the convolution
-  float q[kRows][kMixDim];        ///< normalised and scaled
-  float k[kRows][kMixDim];
-  float kept[kRows][kMixDim];  ///< partial sums over the columns
-  float read[kRows][kMixDim];
-  float gate[kRows][kMixDim];  ///< silu(z)
-  float decay[kRows];
-  float beta[kRows];
-  float kq[kRows];
+  float raw[3 * kMixDim];  ///< q, k, v after the convolution
+  float q[kMixDim];        ///< normalised and scaled
+  float k[kMixDim];
+  float kept[kMixDim];  ///< chains over the columns
+  float read[kMixDim];
+  float gate[kMixDim];  ///< silu(z)
+  float decay;
+  float beta;
+  float kq;
+  int32_t last_reader;
+};
+
+/// Rows of a sequence that a block of gdn_decode_128_rows holds at a time, and those of them that
+/// it prepares together.
+inline constexpr int kMixRows = 8;
+inline constexpr int kMixBatch = 4;
+
+/// Shared memory of a block of gdn_decode_128_rows.
+struct alignas(16) GdnMixRowsShared {
+  /// Inputs of the convolution (q, k, v): those before the rows, then those of the rows.
+  float input[kMixTaps - 1 + kMixRows][3 * kMixDim];
+  float z[kMixRows][kMixDim];
+  float q[kMixRows][kMixDim];  ///< after the convolution; then normalised and scaled
+  float k[kMixRows][kMixDim];
+  float v[kMixRows][kMixDim];
+  float delta[kMixRows][kMixDim];  ///< corrections of the state
+  float out[kMixRows][kMixDim];
+  float decay[kMixRows];
+  float beta[kMixRows];
+  float kq[kMixRows];
+  int32_t slot[kMixRows];  ///< where the state after a row is stored; negative: nowhere
+  int32_t keep[kMixRows];  ///< where the row is kept; negative: nowhere
   int32_t last_reader;
 };
 

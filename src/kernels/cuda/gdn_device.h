@@ -25,9 +25,13 @@ struct Gates {
   float beta;
 };
 
+__device__ __forceinline__ Gates gates_from(float a, float dt_bias, float alpha, float beta) {
+  return {a * softplus(alpha + dt_bias), sigmoid(beta)};
+}
+
 __device__ __forceinline__ Gates gates_from(const GdnScanArgs& args, int h, float alpha,
                                             float beta) {
-  return {args.a[h] * softplus(alpha + args.dt_bias[h]), sigmoid(beta)};
+  return gates_from(args.a[h], args.dt_bias[h], alpha, beta);
 }
 
 __device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int h) {

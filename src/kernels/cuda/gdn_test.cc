@@ -397,6 +397,37 @@ TEST(CudaDeltaNet, LongPrompts) {
   check(rng, shape, scenario);
 }
 
+/// Checks gdn_mix of decode rows, and the number of launches.
+void check_mix(Rng& rng, const GdnShape& shape, const std::vector<SequenceSpec>& sequences,
+               int n_slots, int n_row_blocks, int launches) {
+  const Batch batch(sequences);
+  if (!batch.view().fold_rows.empty()) ++launches;
+  const Layer start(rng, shape, batch.view().n_rows, n_slots, n_row_blocks);
+  Layer want = start;
+  want.run_ref(batch.view(), /*with_norm=*/true);
+  for (const auto& [name, device] : test::devices()) {
+    const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 3));
+    const DeviceLayer l(*device, start);
+    const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
+    const OnDevice<uint32_t> barrier_counters(*device, zeros);
+    const GdnOperands operands = {l.conv_weight.data(), l.conv_view(), l.a.data(), l.dt_bias.data(),
+                                  l.scan_view(),        l.norm.data(), kEps};
+    ASSERT_TRUE(decode_only(on.view().extent));
+    const bool rounds = shape.head_dim % 32 == 0;
+    const RoundedMemory rounded(*device, batch.view().n_rows, (shape.value_dim() + 31) / 32 * 32);
+    const int64_t before = device->stream().counts().launches;
+    gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
+            l.beta.view(), l.z.view(), l.out.view(), rounds ? rounded.rows() : RoundedRows{},
+            nullptr, barrier_counters.data());
+    EXPECT_EQ(device->stream().counts().launches, before + launches);
+    ASSERT_TRUE(device->stream().synchronize().ok());
+    expect_rows(l.out.read(), want.out, name, shape.head_dim);
+    if (rounds) rounded.expect(want.out, name);
+    l.expect_states(want, name);
+    EXPECT_EQ(barrier_counters.read(), zeros);
+  }
+}
+
 /// Checks decode rows of many sequences, some with up to `max_rows` rows, and the number of
 /// launches; with `folds`, some sequences fold rows first, and some rows are kept.
 void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches,
@@ -428,32 +459,7 @@ void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows
     }
     sequences.push_back(s);
   }
-  const Batch batch(sequences);
-  if (!batch.view().fold_rows.empty()) ++launches;
-  const Layer start(rng, shape, batch.view().n_rows, n_slots, n_row_blocks);
-  Layer want = start;
-  want.run_ref(batch.view(), /*with_norm=*/true);
-  for (const auto& [name, device] : test::devices()) {
-    const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 3));
-    const DeviceLayer l(*device, start);
-    const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
-    const OnDevice<uint32_t> barrier_counters(*device, zeros);
-    const GdnOperands operands = {l.conv_weight.data(), l.conv_view(), l.a.data(), l.dt_bias.data(),
-                                  l.scan_view(),        l.norm.data(), kEps};
-    ASSERT_TRUE(decode_only(on.view().extent));
-    const bool rounds = shape.head_dim % 32 == 0;
-    const RoundedMemory rounded(*device, batch.view().n_rows, (shape.value_dim() + 31) / 32 * 32);
-    const int64_t before = device->stream().counts().launches;
-    gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
-            l.beta.view(), l.z.view(), l.out.view(), rounds ? rounded.rows() : RoundedRows{},
-            nullptr, barrier_counters.data());
-    EXPECT_EQ(device->stream().counts().launches, before + launches);
-    ASSERT_TRUE(device->stream().synchronize().ok());
-    expect_rows(l.out.read(), want.out, name, shape.head_dim);
-    if (rounds) rounded.expect(want.out, name);
-    l.expect_states(want, name);
-    EXPECT_EQ(barrier_counters.read(), zeros);
-  }
+  check_mix(rng, shape, sequences, n_slots, n_row_blocks, launches);
 }
 
 TEST(CudaDeltaNet, TwoLaunchesOfDecodeRowsHaveTheBitsOfThreeOps) {
@@ -504,6 +510,38 @@ TEST(CudaDeltaNet, VerificationRowsHaveTheBitsOfThreeOps) {
   check_decode(rng, many, 3, 6, 1, /*folds=*/true);
   for (const int head_dim : {16, 48, 64}) {
     check_decode(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2, /*folds=*/true);
+  }
+}
+
+/// Every number of rows that a block holds at a time, and more, with states stored in every way.
+TEST(CudaDeltaNet, EveryNumberOfVerificationRowsHasTheBitsOfThreeOps) {
+  Rng rng = seeded();
+  GdnShape shape = random_shape(rng, 128);
+  shape.n_k_heads = 1;
+  shape.n_v_heads = 2;
+  shape.conv_kernel = 4;
+  for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 19}) {
+    constexpr int kWays = 5;
+    std::vector<SequenceSpec> sequences;
+    int n_slots = kWays;
+    int n_row_blocks = 0;
+    for (int way = 0; way < kWays; ++way) {
+      SequenceSpec s;
+      s.read_slot = way;
+      s.slices = {{RowClass::kDecode, rows}};
+      s.write_slots.assign(static_cast<size_t>(rows), -1);
+      if (way == 0) {  // all rows are kept
+        for (int r = 0; r < rows; ++r) s.keep_rows.push_back(n_row_blocks++);
+      } else if (way == 1) {  // in place
+        s.write_slots.back() = s.read_slot;
+      } else if (way < 4) {  // every row, or some
+        for (int& slot : s.write_slots) {
+          if (way == 2 || uniform_int(rng, 0, 1) == 0) slot = n_slots++;
+        }
+      }
+      sequences.push_back(s);
+    }
+    check_mix(rng, shape, sequences, n_slots, n_row_blocks, 1);
   }
 }
 

@@ -12,6 +12,7 @@ set(CUDA_MODULES
   cuda/gdn_conv.cu
   cuda/gdn_decode.cu
   cuda/gdn_decode_128.cu
+  cuda/gdn_decode_128_rows.cu
   cuda/gdn_fold.cu
   cuda/half_rows.cu
   cuda/host_experts.cu

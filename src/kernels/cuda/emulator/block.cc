@@ -1,5 +1,6 @@
 #include "kernels/cuda/emulator/block.h"
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,15 +13,17 @@ namespace {
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kAlign = 128;
+constexpr size_t kNamedBarriers = 16;
 
 const Registration* first_registration = nullptr;
 
 struct Lane {
-  enum class State { kRuns, kAtBlockBarrier, kAtWarpOperation, kEnded };
+  enum class State { kRuns, kAtBlockBarrier, kAtNamedBarrier, kAtWarpOperation, kEnded };
   Thread thread;
   Fiber* fiber = nullptr;
   State state = State::kRuns;
   uint32_t partners = 0;  ///< lanes named by the warp operation that it waits at
+  int barrier = 0;        ///< the named barrier that it waits at
 };
 
 /// Runs blocks one after the other, reusing the fibers' stacks.
@@ -30,6 +33,8 @@ class Runner {
 
   Lane& lane() { return *lane_; }
   uint8_t* shared() { return shared_begin_; }
+  /// The running lane arrives at a named barrier; whether that opens it.
+  bool arrive(int barrier, int threads);
   /// Where the lane puts what it passes to its warp.
   uint8_t* offered(const Lane& lane) {
     return offered_.data() + static_cast<size_t>(&lane - lanes_.data()) * kSlotBytes;
@@ -55,6 +60,7 @@ class Runner {
   std::vector<uint8_t> offered_;
   /// Copied when all partners have arrived, so that a fast lane cannot overwrite it.
   std::vector<uint8_t> seen_;
+  std::array<int, kNamedBarriers> arrived_ = {};  ///< threads at each named barrier
   std::vector<uint8_t> shared_;
   uint8_t* shared_begin_ = nullptr;
   size_t shared_bytes_ = 0;
@@ -86,6 +92,7 @@ void Runner::prepare(const Grid& grid) {
 
 void Runner::start_block(const Grid& grid, Index3 block) {
   std::memset(shared_begin_, 0xFF, shared_bytes_);
+  arrived_ = {};
   const Index3& size = grid.block_size;
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
@@ -150,10 +157,23 @@ bool Runner::release_warp(size_t first, size_t last) {
   return released;
 }
 
+bool Runner::arrive(int barrier, int threads) {
+  int& arrived = arrived_[static_cast<size_t>(barrier)];
+  if (++arrived < threads) return false;
+  arrived = 0;
+  for (Lane& lane : lanes_) {
+    if (lane.state != Lane::State::kAtNamedBarrier || lane.barrier != barrier) continue;
+    lane.state = Lane::State::kRuns;
+  }
+  return true;
+}
+
 bool Runner::release_block() {
   bool any = false;
   for (const Lane& lane : lanes_) {
-    if (lane.state == Lane::State::kAtWarpOperation) return false;
+    if (lane.state != Lane::State::kAtBlockBarrier && lane.state != Lane::State::kEnded) {
+      return false;
+    }
     any = any || lane.state == Lane::State::kAtBlockBarrier;
   }
   for (Lane& lane : lanes_) {
@@ -165,14 +185,15 @@ bool Runner::release_block() {
 Status Runner::run_block() {
   const size_t warps = (lanes_.size() + kLanes - 1) / kLanes;
   for (;;) {
+    bool moved = false;
     for (size_t n = 0; n < warps; ++n) {
       const size_t warp = order_ == Order::kRising ? n : warps - 1 - n;
       const size_t first = warp * kLanes;
       const size_t last = std::min(first + kLanes, lanes_.size());
-      while (advance_warp(first, last) || release_warp(first, last)) {
-      }
+      while (advance_warp(first, last) || release_warp(first, last)) moved = true;
     }
-    if (release_block()) continue;
+    // A warp may have opened a named barrier for one that had its turn before.
+    if (release_block() || moved) continue;
     for (const Lane& lane : lanes_) {
       if (lane.state != Lane::State::kEnded) {
         return invalid_argument("threads of the kernel '" + std::string(kernel_->name) +
@@ -204,6 +225,14 @@ Status Runner::run(const Registration& kernel, const Grid& grid, const void* arg
 
 void block_barrier() {
   runner().lane().state = Lane::State::kAtBlockBarrier;
+  Fiber::pause();
+}
+
+void named_barrier(int barrier, int threads, bool waits) {
+  if (runner().arrive(barrier, threads) || !waits) return;
+  Lane& lane = runner().lane();
+  lane.barrier = barrier;
+  lane.state = Lane::State::kAtNamedBarrier;
   Fiber::pause();
 }
 

@@ -42,6 +42,9 @@ struct WarpSlots {
 
 /// Waits until every thread of the block has arrived here or ended.
 void block_barrier();
+/// Arrives at barrier `barrier` (1 to 15), which opens when `threads` threads have arrived, and
+/// waits for that if `waits`.
+void named_barrier(int barrier, int threads, bool waits);
 /// Waits until all `lanes` of the warp have arrived here, each with `bytes` bytes to pass.
 WarpSlots warp_exchange(uint32_t lanes, const void* mine, size_t bytes);
 /// The block's dynamic shared memory.
