@@ -377,9 +377,6 @@ Status check_layers(const HiddenStatesFlags& flags, const gguf::Reader& model) {
 
 Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   Settings settings = line.settings;
-  if (!settings.get(settings::kDraftModel).empty()) {
-    return invalid_argument("--draft-model has no use here: texts are continued without drafts.");
-  }
   CHIMERE_CHECK_OK(settings.set(settings::kSpeculate, "off", "hidden-states"));
   if (!flags.layer_list.empty()) {
     CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));

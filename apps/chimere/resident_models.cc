@@ -202,7 +202,8 @@ Result<std::unique_ptr<serving::ResidentModel>> load_text_model(
                              .sequences = running,
                              .default_context = std::numeric_limits<int64_t>::max(),
                              .checkpoints = settings.get(settings::kCacheStates),
-                             .elastic = true},
+                             .elastic = true,
+                             .drafter = true},
                             context.runtime, observer));
   CHIMERE_CHECK_OK(runtime::load_adapters(settings, loaded));
   auto model = std::make_unique<TextModel>(std::move(loaded));

@@ -48,11 +48,10 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
         "--speculate dflash needs a drafter for this model: --draft-model FILE.");
   }
   if (name.empty()) return none;
-  if (!uses_drafter(settings) || target.model->embeds()) {
-    observer.warn(target.model->embeds()
-                      ? "--draft-model changes nothing here: an embedding model generates no text."
-                      : "--draft-model changes nothing with --speculate " +
-                            settings.get(settings::kSpeculate) + ".");
+  if (target.model->embeds()) return none;  // refused afterwards: it generates no text
+  if (!uses_drafter(settings)) {
+    observer.warn("--draft-model changes nothing with --speculate " +
+                  settings.get(settings::kSpeculate) + ".");
     return none;
   }
   const auto of_flag = [](Error error) {

@@ -17,8 +17,8 @@ namespace chimere::runtime {
 /// Loads the drafter of the settings on the CPU, for a model that is there too; nullptr if they
 /// name none, or, with a warning, if --speculate does not use it. One that fits another model only
 /// is left out with a warning, unless --speculate asks for it. Errors: kInvalidArgument
-/// (--speculate dflash without
-/// --draft-model), those of find_model(), gguf::Reader::open() and model::load_block_drafter().
+/// (--speculate dflash without --draft-model), those of find_model(), gguf::Reader::open() and
+/// model::load_block_drafter().
 Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
                                                     const LoadedModel& target,
                                                     const LoadObserver& observer);

@@ -272,7 +272,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.drafts = speculation && engine::reads_draft_kv(*speculation);
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   if (!out.model->left_out().empty()) observer.say(out.model->left_out());
-  CHIMERE_TRY(out.drafter, load_drafter(settings, out, observer));
+  if (request.drafter) {
+    CHIMERE_TRY(out.drafter, load_drafter(settings, out, observer));
+  }
   out.unpacked_bytes = *unpacked;
   if (*unpacked > 0) {
     observer.say(
