@@ -16,6 +16,7 @@
 #include "kernels/api.h"
 #include "runtime/adapters.h"
 #include "runtime/constraint_factory.h"
+#include "runtime/drafter.h"
 #include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/loaded_embedder.h"
@@ -101,6 +102,13 @@ class TextModel final : public serving::ResidentModel {
     out.adapters = loaded_.adapters;
     out.slots = settings.get(settings::kMaxRunning);
     out.defaults = settings;
+    if (loaded_.drafter != nullptr) {
+      runtime::DrafterFacts facts = runtime::drafter_facts(*loaded_.drafter);
+      out.draft_model = {.name = std::move(facts.name),
+                         .bytes = facts.bytes,
+                         .block_size = facts.block_size,
+                         .backend = loaded_.gpu != nullptr ? "cuda" : "cpu"};
+    }
     const auto constraints =
         std::make_shared<runtime::ConstraintFactory>(*loaded_.tokenizer, loaded_.model->n_vocab());
     out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec,

@@ -1,10 +1,15 @@
 #include "runtime/drafter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "base/byte_amount.h"
 #include "engine/speculation/speculation.h"
 #include "kernels/cuda/cuda_ops.h"
+#include "runtime/gpu.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 
@@ -75,6 +80,19 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   if (!model.ok()) return of_flag(model.error());
   drafter->model = *std::move(model);
   return drafter;
+}
+
+DrafterFacts drafter_facts(const LoadedDrafter& drafter) {
+  return {.name = std::filesystem::path(drafter.file->path()).stem().string(),
+          .bytes = static_cast<int64_t>(drafter.file->file_bytes()),
+          .block_size = drafter.model->block_draft()->block_size};
+}
+
+std::string drafter_text(const LoadedModel& target) {
+  const DrafterFacts facts = drafter_facts(*target.drafter);
+  return fmt::format("Drafting with {}: {}, blocks of {} tokens, on {}", facts.name,
+                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size,
+                     target.gpu != nullptr ? gpu_name(target.gpu->facts()) : "the CPU");
 }
 
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -22,6 +23,16 @@ namespace chimere::runtime {
 Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
                                                     const LoadedModel& target,
                                                     const LoadObserver& observer);
+
+/// What users and clients are told of a drafter.
+struct DrafterFacts {
+  std::string name;        ///< of its file, without the extension
+  int64_t bytes = 0;       ///< of its file
+  int32_t block_size = 0;  ///< rows of a block
+};
+DrafterFacts drafter_facts(const LoadedDrafter& drafter);
+/// "Drafting with mini-dflash: 4.01 MB, blocks of 16 tokens, on the CPU"; the target has a drafter.
+std::string drafter_text(const LoadedModel& target);
 
 /// Bytes that the target's drafter will take on a GPU, in steps of `step_rows` rows at most.
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows);

@@ -301,6 +301,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   if (gpu != nullptr) {
     CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, std::move(gpu), out));
   }
+  if (out.drafter != nullptr) observer.say(drafter_text(out));
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {

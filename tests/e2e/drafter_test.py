@@ -54,6 +54,12 @@ class Drafters(unittest.TestCase):
         self.assertGreater(texts[1]["drafted"], 10)
         self.assertGreater(texts[1]["accepted"], texts[1]["drafted"] / 10)
 
+    def test_the_start_names_the_drafter(self):
+        done = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4, "--backend", "cpu", "--draft-model", DRAFTER)
+        self.assertRegex(done.stderr, r"(?m)^Drafting with drafter: .*B, blocks of \d+ tokens, on the CPU$")
+        plain = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4)
+        self.assertNotIn("Drafting", plain.stderr)
+
     def test_other_names_of_the_flag(self):
         drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)
         self.assertGreater(drafted["drafted"], 0)
