@@ -35,12 +35,16 @@ int64_t unix_seconds() {
       .count();
 }
 
-/// Bytes of the weights and of the states that the model may hold.
+/// Bytes of the weights and of the states that the model may hold, with those of its drafter.
 int64_t bytes_of(const runtime::LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   int64_t all =
       states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
   if (states.max_bytes() > 0) all = std::min(all, states.max_bytes());
+  if (loaded.drafter != nullptr) {
+    all += static_cast<int64_t>(loaded.drafter->file->file_bytes()) +
+           runtime::drafter_state_bytes(*loaded.drafter, loaded.options.max_states);
+  }
   return static_cast<int64_t>(loaded.file->file_bytes()) + all;
 }
 

@@ -18,6 +18,8 @@ namespace {
 
 /// Pages that a sequence needs beyond its rows: of its block, and the one that is being filled.
 constexpr int64_t kMorePages = 2;
+/// On the CPU the states take at most this fraction (1/n) of the target's limit.
+constexpr int64_t kStateShare = 8;
 
 /// Whether this setting uses the drafter of --draft-model.
 bool uses_drafter(const Settings& settings) {
@@ -53,7 +55,6 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
         "--speculate dflash needs a drafter for this model: --draft-model FILE.");
   }
   if (name.empty()) return none;
-  if (target.model->embeds()) return none;  // refused afterwards: it generates no text
   if (!uses_drafter(settings)) {
     observer.warn("--draft-model changes nothing with --speculate " +
                   settings.get(settings::kSpeculate) + ".");
@@ -70,9 +71,10 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   if (!file.ok()) return of_flag(file.error());
   drafter->file = *std::move(file);
   drafter->ops = kernels::make_cpu_ops(*target.pool, target.cpu_isa);
-  auto model = model::load_block_drafter(
-      *drafter->file, *target.file, *drafter->ops,
-      drafter_options(target, target.options.max_tokens, target.step_rows));
+  model::ModelOptions options =
+      drafter_options(target, target.options.max_tokens, target.step_rows);
+  options.max_state_bytes = target.options.max_state_bytes / kStateShare;
+  auto model = model::load_block_drafter(*drafter->file, *target.file, *drafter->ops, options);
   if (!model.ok() && model.error().code == Error::Code::kUnsupported && !asked) {
     observer.warn("The drafter is left out: " + model.error().message + ".");
     return none;
@@ -80,6 +82,13 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   if (!model.ok()) return of_flag(model.error());
   drafter->model = *std::move(model);
   return drafter;
+}
+
+int64_t drafter_state_bytes(const LoadedDrafter& drafter, int64_t slots) {
+  const state::StateStore& states = drafter.model->states();
+  const int64_t all = states.max_pages() * states.page_stride() +
+                      std::min(slots, states.max_slots()) * states.bytes_per_slot();
+  return states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
 }
 
 DrafterFacts drafter_facts(const LoadedDrafter& drafter) {
