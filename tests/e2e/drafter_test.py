@@ -3,6 +3,7 @@
 
   drafter_test.py CHIMERE WRITE_TINY_MODEL MODELS [unittest arguments]
 """
+import fcntl
 import hashlib
 import json
 import os
@@ -207,15 +208,36 @@ class HiddenStates(unittest.TestCase):
 
     def test_other_settings_and_changed_shards_are_refused(self):
         self.assertEqual(self.write().returncode, 0)
-        for flags in (("--temp", "0.3"), ("--repeat-penalty", "1.3"), ("--cache-k", "f32"), ("--rope-freq-base", "500")):
+        for flags, says in ((("--temp", "0.3"), "--temp is 0.7 there and 0.3 here"),
+                            (("--repeat-penalty", "1.3"), "--repeat-penalty is 1 there and 1.3 here"),
+                            (("--cache-k", "f32"), "--cache-k is f16 there and f32 here"),
+                            (("--rope-freq-base", "500"), "--rope-freq-base is 0 there and 500.0 here")):
             other = self.write(*flags)
             self.assertEqual(other.returncode, 1, flags)
-            self.assertIn("name another folder", other.stderr)
+            self.assertIn(f"made otherwise: {says}. Ask for the same, or name another folder.", other.stderr)
+        other = self.write("--seed", 5, layers=("--layers", "1"))
+        self.assertIn("--layers is [0,2] there and [1] here", other.stderr)
+        self.assertIn("the first seed is 1 there and 5 here", other.stderr)
+        texts = self.texts.read_text()
+        self.texts.write_text(texts + json.dumps({"prompt": "one more of them"}) + "\n")
+        self.assertIn("made otherwise: the texts of --file differ.", self.write().stderr)
+        self.texts.write_text(texts)
         shard = self.out / "00001.gguf"
         shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
         changed = self.write()
         self.assertEqual(changed.returncode, 1)
         self.assertIn("00001.gguf has changed", changed.stderr)
+
+    def test_two_runs_do_not_share_a_folder(self):
+        done = self.write()
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"5 of 5 texts, \d+ tokens a second")
+        with (self.out / "hidden-states.json.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            second = self.write()
+            self.assertEqual(second.returncode, 1)
+            self.assertIn(f"Another run of `chimere hidden-states` writes to {self.out}", second.stderr)
+        self.assertEqual(self.write().returncode, 0)
 
     def test_what_cannot_be_done_is_said(self):
         for flags, says in ((("--layers", "1,4"), "--layers 4: this model has the layers 0 to 3"),):
