@@ -9,7 +9,6 @@
 #include "base/byte_amount.h"
 #include "engine/speculation/speculation.h"
 #include "kernels/cuda/cuda_ops.h"
-#include "runtime/gpu.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 
@@ -97,11 +96,10 @@ DrafterFacts drafter_facts(const LoadedDrafter& drafter) {
           .block_size = drafter.model->block_draft()->block_size};
 }
 
-std::string drafter_text(const LoadedModel& target) {
-  const DrafterFacts facts = drafter_facts(*target.drafter);
+std::string drafter_text(const LoadedDrafter& drafter, const std::string& device) {
+  const DrafterFacts facts = drafter_facts(drafter);
   return fmt::format("Drafting with {}: {}, blocks of {} tokens, on {}", facts.name,
-                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size,
-                     target.gpu != nullptr ? gpu_name(target.gpu->facts()) : "the CPU");
+                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size, device);
 }
 
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {

@@ -329,7 +329,10 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   if (gpu != nullptr) {
     CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, std::move(gpu), out));
   }
-  if (out.drafter != nullptr) observer.say(drafter_text(out));
+  if (out.drafter != nullptr) {
+    const std::string device = out.gpu != nullptr ? gpu_name(out.gpu->facts()) : "the CPU";
+    observer.say(drafter_text(*out.drafter, device));
+  }
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {
