@@ -26,6 +26,7 @@ constexpr const char* kUsage =
     [--mask-token ID] [--taps 1,3,6]
     [--anchors N] [--window N] [--batch N] [--steps N] [--seed N] [--lr X] [--warmup N] [--decay-from X] [--weight-decay X]
     [--gamma X] [--quantise-from X] [--save-every N] [--stop-after-minutes X]
+  --head-dim: a multiple of 16, at most 256. --block: 2 to 64 rows, the newest token included.
   FOLDER: shards of hidden states of T (train/README.md). --taps: for shards without rows, the layers of T, counted from 0, whose
   outputs the drafter reads: T, a qwen35moe, computes them. --blocks: sizes of blocks, rising; each step trains one of them, and
   the last is the drafter's. --batch: sequences a step; --anchors: blocks of each; --window: rows of context at most,
@@ -238,6 +239,7 @@ Status train(Arguments& a) {
   const RunOptions options{a.get("out", "drafter.gguf"), a.integer("save-every", 500),
                            a.number("stop-after-minutes", 0)};
   CHIMERE_CHECK_OK(a.unread());
+  CHIMERE_CHECK_OK(config.check_shape());
 
   CHIMERE_TRY(const HiddenStates data, open_data(folders, target, taps));
   config.fit(target.parts);

@@ -6,6 +6,8 @@
 
 #include "attention.h"
 #include "fused.h"
+#include "model/block_draft.h"
+#include "model/keys.h"
 #include "quant/quant.h"
 #include "quantise.h"
 
@@ -96,7 +98,28 @@ void DrafterConfig::fit(const DrafterTarget& target) {
   eps = target.eps;
 }
 
+Status DrafterConfig::check_shape() const {
+  if (n_head < 1 || n_head_kv < 1 || n_head % n_head_kv != 0) {
+    return invalid_data(
+        "A drafter's number of heads is a multiple of that of its key-value heads.");
+  }
+  if (head_dim < 1 || head_dim > model::kMaxHeadDim || head_dim % model::kHeadDimUnit != 0) {
+    return invalid_data("A head has " + std::to_string(head_dim) +
+                        " elements; the engine runs heads of a multiple of " +
+                        std::to_string(model::kHeadDimUnit) + ", at most " +
+                        std::to_string(model::kMaxHeadDim) + ".");
+  }
+  if (block < model::kMinDraftBlock || block > model::kMaxDraftBlock) {
+    return invalid_data("A block has " + std::to_string(block) +
+                        " rows; the engine runs blocks of " +
+                        std::to_string(model::kMinDraftBlock) + " to " +
+                        std::to_string(model::kMaxDraftBlock) + ", the newest token included.");
+  }
+  return {};
+}
+
 Status DrafterConfig::check() const {
+  CHIMERE_CHECK_OK(check_shape());
   constexpr int64_t kMost = 1 << 24;  // of anything: products of two stay far from overflow
   for (const auto& [name, field] : kIntegers) {
     const int64_t value = this->*field;
@@ -105,16 +128,10 @@ Status DrafterConfig::check() const {
                           std::to_string(kMost) + ".");
     }
   }
-  if (n_head % n_head_kv != 0 || head_dim % 2 != 0) {
-    return invalid_data(
-        "A drafter's number of heads is a multiple of that of its key-value heads, "
-        "and the size of a head is even.");
-  }
   if (window != 0 && (window < block || window > kMost)) {
     return invalid_data(key("attention.sliding_window") + " is " + std::to_string(window) +
                         "; a window has at least the rows of a block.");
   }
-  if (block < 2) return invalid_data("A block has at least 2 rows: the anchor and a draft.");
   if (mask_token < 0 || mask_token >= n_vocab) {
     return invalid_data("The mask token " + std::to_string(mask_token) +
                         " is not in the target's vocabulary of " + std::to_string(n_vocab) + ".");

@@ -50,7 +50,10 @@ struct DrafterConfig {
 
   /// Takes what is the target's: sizes, context, rotation and eps.
   void fit(const DrafterTarget& target);
-  /// Errors: kInvalidData (sizes that are no drafter's).
+  /// What does not depend on the target. Errors: kInvalidData (heads or a block that the engine
+  /// refuses).
+  Status check_shape() const;
+  /// Errors: those of check_shape(); kInvalidData (sizes that are no drafter's).
   Status check() const;
 };
 

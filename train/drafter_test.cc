@@ -435,6 +435,25 @@ TEST_F(Drafters, BlocksOfSeveralSizesAreEquallyLikely) {
   }
 }
 
+TEST_F(Drafters, ShapesThatTheEngineRefusesAreErrors) {
+  ASSERT_TRUE(config_.check().ok()) << config_.check().error().message;
+  const auto complaint = [&](int64_t head_dim, int64_t block) {
+    DrafterConfig config = config_;
+    config.head_dim = head_dim;
+    config.block = block;
+    const Status status = config.check_shape();
+    return status.ok() ? "accepted" : status.error().message;
+  };
+  EXPECT_EQ(complaint(16, 2), "accepted");
+  EXPECT_EQ(complaint(256, 64), "accepted");
+  for (const int64_t head_dim : {0, 8, 24, 272}) {
+    EXPECT_NE(complaint(head_dim, 16).find("a multiple of 16, at most 256"), std::string::npos);
+  }
+  for (const int64_t block : {1, 65}) {
+    EXPECT_NE(complaint(16, block).find("blocks of 2 to 64"), std::string::npos);
+  }
+}
+
 TEST_F(Drafters, AFileHasTheSameWeights) {
   const BlockDrafter model(config_, target_, seed_);
   const torch::NoGradGuard no_grad;

@@ -122,8 +122,9 @@ void declare_ask(Command& app, CommandLine& line) {
       .show_default();
   command.option("--pipeline", flags->pipeline, "The pipeline that answers").show_default();
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kChatTemplate, SettingGroup::kSampling,
-                SettingGroup::kCollections, SettingGroup::kStateFolder, SettingGroup::kQuiet});
+               {SettingGroup::kModel, SettingGroup::kDrafter, SettingGroup::kChatTemplate,
+                SettingGroup::kSampling, SettingGroup::kCollections, SettingGroup::kStateFolder,
+                SettingGroup::kQuiet});
 }
 
 }  // namespace chimere::app

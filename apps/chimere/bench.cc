@@ -407,11 +407,6 @@ int64_t in_pages(int64_t tokens) {
 }
 
 Status bench(const CommandLine& line, const BenchFlags& flags) {
-  if (!line.settings.get(settings::kDraftModel).empty()) {
-    return invalid_argument(
-        "--draft-model has no use here: the tests know their tokens beforehand, and --accept P "
-        "simulates drafts.");
-  }
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
   CHIMERE_TRY(const auto batches,
               parse_numbers(flags.batches, 1, runtime::LoadedModel::kHostStepRows, "batch"));

@@ -510,9 +510,9 @@ void declare_chat(Command& app, CommandLine& line) {
   add_conversation_flags(command, *flags);
   add_output_constraint(command, flags->constraint);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
-                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kVerbose, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kDrafter, SettingGroup::kAdapters,
+                SettingGroup::kChatTemplate, SettingGroup::kSampling, SettingGroup::kEngram,
+                SettingGroup::kQuiet, SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -79,7 +79,7 @@ Result<std::unique_ptr<ChatSession::Model>> ChatSession::load_model(const Settin
   CHIMERE_TRY(auto file, notice ? open_model(settings) : gguf::Reader::open(found.path));
   CHIMERE_TRY(runtime::ModelFacts facts, runtime::model_facts(*file));
   CHIMERE_TRY(runtime::LoadedModel loaded,
-              app::load(std::move(file), settings, {.checkpoints = 2}));
+              app::load(std::move(file), settings, {.checkpoints = 2, .drafter = true}));
   CHIMERE_TRY(auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded, settings));
   return std::make_unique<Model>(Model{short_name(found.path), found.path, std::move(facts),

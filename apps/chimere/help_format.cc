@@ -185,6 +185,7 @@ std::string_view flag_group(const SettingInfo& setting) {
       {SettingGroup::kTokenizerCheck, "N-gram tables"},
       {SettingGroup::kEngram, "N-gram tables"},
       {SettingGroup::kModel, "Context and decoding"},
+      {SettingGroup::kDrafter, "Context and decoding"},
       {SettingGroup::kPooling, "Embeddings"},
       {SettingGroup::kCollections, "Collections"},
       {SettingGroup::kStateFolder, "Files"},

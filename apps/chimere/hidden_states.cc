@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -59,6 +60,7 @@ constexpr int64_t kDefaultGenerated = 256;
 constexpr size_t kMinPrompt = 8;
 constexpr int32_t kMaxLayer = 4096;
 constexpr const char* kLayers = "layer";
+constexpr double kProgressSeconds = 0.5;
 
 /// The prompts of a file: of JSON lines, or the documents of read_documents(). Documents and the
 /// values of "prompt" are cut to `most` tokens, longer conversations left out. Errors:
@@ -164,11 +166,14 @@ void add_rows(const engine::TappedRows& rows, HiddenText& text) {
   }
 }
 
-/// Lets the model continue the prompts, several at once. Errors: those of the engine.
+/// Lets the model continue the prompts, several at once. `progress` hears after each step how many
+/// are complete. Errors: those of the engine.
 Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine, const engine::Request& like,
                                                std::span<const std::vector<int32_t>> prompts,
-                                               uint64_t first_seed) {
+                                               uint64_t first_seed,
+                                               const std::function<void(size_t)>& progress) {
   std::vector<HiddenText> texts(prompts.size());
+  size_t complete = 0;
   Status status;
   for (size_t i = 0; i < prompts.size(); ++i) {
     HiddenText& text = texts[i];
@@ -179,8 +184,9 @@ Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine, const eng
     if (!like.taps.empty()) {
       request.on_rows = [&text](const engine::TappedRows& rows) { add_rows(rows, text); };
     }
-    request.on_finish = [&text, &status, &like,
+    request.on_finish = [&text, &status, &complete, &like,
                          &prompt = prompts[i]](const engine::Outcome& outcome) {
+      ++complete;
       const size_t all = prompt.size() + outcome.tokens.size();
       if (like.taps.empty()) {
         text.tokens = prompt;
@@ -197,8 +203,7 @@ Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine, const eng
     };
     CHIMERE_CHECK_OK(engine.submit(std::move(request)));
   }
-  while (engine.step()) {
-  }
+  while (engine.step()) progress(complete);
   CHIMERE_CHECK_OK(status);
   return texts;
 }
@@ -243,17 +248,59 @@ std::string sha256_of(std::string_view bytes) {
   return sum.finish();
 }
 
+/// Where inputs_of() a folder and those that are asked for differ: "--temp is 0.7 there and 0.3
+/// here", separated by commas.
+std::string differences(const Json& there, const Json& here) {
+  std::vector<std::string> all;
+  const auto compare = [&](const std::string& name, const Json& a, const Json& b,
+                           std::string_view if_missing) {
+    if (a == b) return;
+    const auto text = [&](const Json& value) {
+      if (value.is_null()) return std::string(if_missing);
+      return value.is_string() ? value.get<std::string>() : value.dump();
+    };
+    all.push_back(fmt::format("{} is {} there and {} here", name, text(a), text(b)));
+  };
+  const auto of = [](const Json& object, const char* key) {
+    return object.is_object() ? object.value(key, Json()) : Json();
+  };
+  const Json settings_there = of(there, "settings");
+  const Json settings_here = of(here, "settings");
+  for (const SettingInfo* setting : settings::all()) {
+    const std::string name(setting->name);
+    compare("--" + name, of(settings_there, name.c_str()), of(settings_here, name.c_str()),
+            setting->default_value.empty() ? "not given" : setting->default_value);
+  }
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"model", "the model"},    {"layers", "--layers"},
+      {"set", "--set"},          {"prompt_tokens", "--prompt-tokens"},
+      {"shard", "--shard"},      {"max_tokens", "the number of tokens to add (-n)"},
+      {"seed", "the first seed"}};
+  for (const auto& [key, name] : kNames) compare(name, of(there, key), of(here, key), "not given");
+  if (of(there, "weights") != of(here, "weights")) all.emplace_back("the model's weights differ");
+  if (of(there, "texts_sha256") != of(here, "texts_sha256")) {
+    all.emplace_back("the texts of --file differ");
+  }
+  if (all.empty()) all.emplace_back("another version of this program made them");
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
 /// The list of finished shards, which is written anew after each.
 class Manifest {
  public:
-  /// Continues that of the folder if it was made with the same `inputs`. Errors: kInvalidArgument
-  /// (it was made with others), kInvalidData (a damaged list, or a shard with another checksum),
-  /// kIo.
+  /// Continues that of the folder if it was made with the same `inputs`; no other run may use the
+  /// folder until it is destroyed. Errors: kInvalidArgument (it was made with others, or another
+  /// run uses it), kInvalidData (a damaged list, or a shard with another checksum), kIo.
   static Result<Manifest> open(const std::string& folder, const Json& inputs) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) return io_error(folder + ": " + error.message());
-    Manifest manifest(folder);
+    CHIMERE_TRY(auto lock, OutputFile::try_append_to(folder + "/" + kManifest + ".lock"));
+    if (!lock) {
+      return invalid_argument("Another run of `chimere hidden-states` writes to " + folder +
+                              "; wait until it has ended, or name another folder.");
+    }
+    Manifest manifest(folder, *std::move(lock));
     const std::string path = folder + "/" + kManifest;
     if (!std::filesystem::exists(path)) {
       manifest.json_ = {{"inputs", inputs}, {"shards", Json::array()}};
@@ -265,10 +312,11 @@ class Manifest {
         !manifest.json_["shards"].is_array()) {
       return invalid_data(path + " is damaged; remove the folder's files to begin anew.");
     }
-    if (manifest.json_.value("inputs", Json()) != inputs) {
-      return invalid_argument(folder +
-                              " has hidden states of another model, other texts or other settings; "
-                              "name another folder.");
+    if (const Json there = manifest.json_.value("inputs", Json()); there != inputs) {
+      return invalid_argument(fmt::format(
+          "{} has hidden states that were made otherwise: {}. Ask for the same, or name another "
+          "folder.",
+          folder, differences(there, inputs)));
     }
     for (const Json& shard : manifest.json_["shards"]) {
       const std::string file = folder + "/" + shard.value("file", std::string());
@@ -306,9 +354,11 @@ class Manifest {
   }
 
  private:
-  explicit Manifest(std::string folder) : folder_(std::move(folder)) {}
+  Manifest(std::string folder, OutputFile lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
   std::string folder_;
+  OutputFile lock_;
   Json json_;
   size_t done_ = 0;
   int64_t tokens_ = 0;
@@ -377,9 +427,6 @@ Status check_layers(const HiddenStatesFlags& flags, const gguf::Reader& model) {
 
 Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   Settings settings = line.settings;
-  if (!settings.get(settings::kDraftModel).empty()) {
-    return invalid_argument("--draft-model has no use here: texts are continued without drafts.");
-  }
   CHIMERE_CHECK_OK(settings.set(settings::kSpeculate, "off", "hidden-states"));
   if (!flags.layer_list.empty()) {
     CHIMERE_TRY(flags.layers, parse_numbers(flags.layer_list, 0, kMaxLayer, kLayers));
@@ -431,7 +478,16 @@ Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
   {
     ProgressLine progress(settings);
     const Stopwatch clock;
-    const int64_t before = manifest.tokens();
+    double next = kProgressSeconds;
+    const auto show = [&](size_t complete) {
+      if (clock.seconds() < next) return;
+      next = clock.seconds() + kProgressSeconds;
+      const engine::EngineCounters now = engine->counters();
+      const auto tokens = static_cast<double>(now.prompt_tokens + now.generated_tokens);
+      progress.show(fmt::format("{} of {} texts, {:.0f} tokens a second   ",
+                                manifest.done() + complete, prompts.size(),
+                                tokens / clock.seconds()));
+    };
     if (manifest.done() > 0 && !settings.get(settings::kQuiet)) {
       std::cerr << fmt::format("Continuing after {} texts\n", manifest.done());
     }
@@ -439,14 +495,13 @@ Status write_hidden_states(const CommandLine& line, HiddenStatesFlags& flags) {
       const size_t n = std::min(static_cast<size_t>(flags.shard), prompts.size() - manifest.done());
       CHIMERE_TRY(const std::vector<HiddenText> texts,
                   continue_texts(*engine, request, std::span(prompts).subspan(manifest.done(), n),
-                                 request.sampling.seed + manifest.done()));
+                                 request.sampling.seed + manifest.done(), show));
       const std::string name = manifest.next_file();
       CHIMERE_CHECK_OK(
           write_shard(flags.output + "/" + name, texts, flags, loaded.model->n_embd()));
       CHIMERE_CHECK_OK(manifest.add(name, texts));
-      progress.show(fmt::format("{} of {} texts, {:.0f} tokens a second   ", manifest.done(),
-                                prompts.size(),
-                                static_cast<double>(manifest.tokens() - before) / clock.seconds()));
+      if (manifest.done() == prompts.size()) next = 0;
+      show(0);
     }
   }
   if (line.json) {

@@ -16,6 +16,7 @@
 #include "kernels/api.h"
 #include "runtime/adapters.h"
 #include "runtime/constraint_factory.h"
+#include "runtime/drafter.h"
 #include "runtime/file_defaults.h"
 #include "runtime/load.h"
 #include "runtime/loaded_embedder.h"
@@ -34,12 +35,16 @@ int64_t unix_seconds() {
       .count();
 }
 
-/// Bytes of the weights and of the states that the model may hold.
+/// Bytes of the weights and of the states that the model may hold, with those of its drafter.
 int64_t bytes_of(const runtime::LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   int64_t all =
       states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
   if (states.max_bytes() > 0) all = std::min(all, states.max_bytes());
+  if (loaded.drafter != nullptr) {
+    all += static_cast<int64_t>(loaded.drafter->file->file_bytes()) +
+           runtime::drafter_state_bytes(*loaded.drafter, loaded.options.max_states);
+  }
   return static_cast<int64_t>(loaded.file->file_bytes()) + all;
 }
 
@@ -101,6 +106,13 @@ class TextModel final : public serving::ResidentModel {
     out.adapters = loaded_.adapters;
     out.slots = settings.get(settings::kMaxRunning);
     out.defaults = settings;
+    if (loaded_.drafter != nullptr) {
+      runtime::DrafterFacts facts = runtime::drafter_facts(*loaded_.drafter);
+      out.draft_model = {.name = std::move(facts.name),
+                         .bytes = facts.bytes,
+                         .block_size = facts.block_size,
+                         .backend = loaded_.gpu != nullptr ? "cuda" : "cpu"};
+    }
     const auto constraints =
         std::make_shared<runtime::ConstraintFactory>(*loaded_.tokenizer, loaded_.model->n_vocab());
     out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec,
@@ -202,7 +214,8 @@ Result<std::unique_ptr<serving::ResidentModel>> load_text_model(
                              .sequences = running,
                              .default_context = std::numeric_limits<int64_t>::max(),
                              .checkpoints = settings.get(settings::kCacheStates),
-                             .elastic = true},
+                             .elastic = true,
+                             .drafter = true},
                             context.runtime, observer));
   CHIMERE_CHECK_OK(runtime::load_adapters(settings, loaded));
   auto model = std::make_unique<TextModel>(std::move(loaded));

@@ -118,7 +118,7 @@ Status run(CommandLine line, const RunFlags& flags) {
   CHIMERE_CHECK_OK(check_state_file(flags.chat.state));
   CHIMERE_TRY(auto spec, constraint_spec(flags.chat.constraint));
   CHIMERE_TRY(const runtime::LoadedModel loaded,
-              load(line.settings, {.checkpoints = keep ? 2 : 0}));
+              load(line.settings, {.checkpoints = keep ? 2 : 0, .drafter = true}));
   const StateFile file = open_state_file(flags.chat.state, line.settings, loaded);
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
@@ -206,9 +206,9 @@ void declare_run(Command& app, CommandLine& line) {
   add_conversation_flags(command, flags->chat).excludes(raw);
   add_output_constraint(command, flags->chat.constraint);
   add_settings(command, line,
-               {SettingGroup::kModel, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
-                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kQuiet,
-                SettingGroup::kVerbose, SettingGroup::kStateFolder});
+               {SettingGroup::kModel, SettingGroup::kDrafter, SettingGroup::kAdapters,
+                SettingGroup::kChatTemplate, SettingGroup::kSampling, SettingGroup::kEngram,
+                SettingGroup::kQuiet, SettingGroup::kVerbose, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

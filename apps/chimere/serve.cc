@@ -291,8 +291,8 @@ void declare_serve(Command& app, CommandLine& line) {
                                 [&line] { return serve(line); });
   add_settings(command, line,
                {SettingGroup::kServer, SettingGroup::kPrefixCache, SettingGroup::kModel,
-                SettingGroup::kAdapters, SettingGroup::kChatTemplate, SettingGroup::kSampling,
-                SettingGroup::kEngram, SettingGroup::kCollections});
+                SettingGroup::kDrafter, SettingGroup::kAdapters, SettingGroup::kChatTemplate,
+                SettingGroup::kSampling, SettingGroup::kEngram, SettingGroup::kCollections});
 }
 
 }  // namespace chimere::app

@@ -43,6 +43,7 @@ enum class SettingGroup : uint8_t {
   kVerbose,         ///< --verbose
   kAdapters,        ///< --lora
   kChatTemplate,    ///< --chat-template
+  kDrafter,         ///< --draft-model
 };
 
 /// The description of a setting, apart from its C++ type.

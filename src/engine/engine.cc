@@ -107,6 +107,19 @@ Status Engine::check(const Request& request) const {
                               ".");
     }
   }
+  int32_t before = -1;
+  for (const int32_t layer : request.taps) {
+    if (layer < 0 || layer >= model_.n_layers()) {
+      return invalid_argument("Layer " + std::to_string(layer) +
+                              " cannot be tapped: the model has " +
+                              std::to_string(model_.n_layers()) + " layers, counted from 0.");
+    }
+    if (layer <= before) {
+      return invalid_argument("The tapped layers must rise; " + std::to_string(layer) +
+                              " comes after " + std::to_string(before) + ".");
+    }
+    before = layer;
+  }
   if (request.prompt_logprobs &&
       (request.prefix || request.keep_prefix || request.continuation || request.keep_state)) {
     return unsupported(

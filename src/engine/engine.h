@@ -99,7 +99,7 @@ class Engine {
                                                 const text::Tokenizer& tokenizer,
                                                 const EngineOptions& options);
   /// Errors: kInvalidArgument (an empty or too long prompt, token ids out of range, sampling values
-  /// out of range); no callback is called then.
+  /// out of range, taps that are no layers or do not rise); no callback is called then.
   Result<RequestId> submit(Request request);
   /// The two halves of submit(). check() reads only immutable data and may be called from any
   /// thread. add() takes a request that check() has accepted; `id` must be larger than all ids

@@ -627,6 +627,10 @@ TEST(Engine, RejectsInvalidRequests) {
   EXPECT_THAT(complaint([](Request& r) { r.prompt = {-1}; }), HasSubstr("Token -1"));
   EXPECT_THAT(complaint([](Request& r) { r.sampling.top_p = 2; }), HasSubstr("top-p"));
   EXPECT_THAT(complaint([](Request& r) { r.max_tokens = 0; }), HasSubstr("at least one token"));
+  EXPECT_THAT(complaint([](Request& r) { r.taps = {1, 4}; }), HasSubstr("has 4 layers"));
+  EXPECT_THAT(complaint([](Request& r) { r.taps = {-1}; }), HasSubstr("Layer -1"));
+  EXPECT_THAT(complaint([](Request& r) { r.taps = {2, 2}; }), HasSubstr("2 comes after 2"));
+  EXPECT_THAT(complaint([](Request& r) { r.taps = {3, 0}; }), HasSubstr("0 comes after 3"));
   EXPECT_FALSE(engine->step());
   EXPECT_FALSE(Engine::create(model, tokenizer, {.max_step_rows = 64, .max_running = 1}).ok());
   EXPECT_FALSE(Engine::create(model, tokenizer, {.max_running = 0}).ok());

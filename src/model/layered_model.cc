@@ -134,7 +134,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
               StepBatch::prepare(plan, *states_,
                                  {.n_vocab = spec_.n_vocab,
                                   .n_embd = context ? spec_.context_width() : spec_.n_embd,
-                                  .n_layers = static_cast<int>(weights_.layers.size()),
+                                  .n_layers = n_layers(),
                                   .max_rows = max_step_rows_,
                                   .adapters = adapters,
                                   .recurrent = weights_.recurrent(),

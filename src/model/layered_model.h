@@ -40,6 +40,7 @@ class LayeredModel final : public Model {
   const std::string& architecture() const override { return spec_.architecture; }
   int64_t n_vocab() const override { return spec_.n_vocab; }
   int64_t n_embd() const override { return spec_.n_embd; }
+  int32_t n_layers() const override { return static_cast<int32_t>(weights_.layers.size()); }
   int64_t n_outputs() const override { return spec_.n_outputs(); }
   Pooling pooling() const override { return spec_.pooling; }
   bool embeds() const override { return spec_.embeds(); }

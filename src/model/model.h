@@ -34,6 +34,8 @@ class Model {
   virtual const std::string& architecture() const = 0;
   virtual int64_t n_vocab() const = 0;
   virtual int64_t n_embd() const = 0;
+  /// Those that StepPlan::taps may name; 0: none.
+  virtual int32_t n_layers() const { return 0; }
   /// Values per requested row of a step: a logit for each token, or the final hidden state of an
   /// embedding model.
   virtual int64_t n_outputs() const { return n_vocab(); }

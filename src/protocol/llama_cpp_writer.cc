@@ -99,10 +99,19 @@ std::string props_response(const ServerProps& props, const Settings& defaults) {
                        {"seed", defaults.get(settings::kSeed)},
                        {"n_predict", defaults.get(settings::kMaxTokens)},
                        {"samplers", defaults.get(settings::kSamplers)}};
+  Json draft_model;  // null: there is none
+  if (const auto& d = props.draft_model) {
+    draft_model = {{"name", d->name},
+                   {"bytes", d->bytes},
+                   {"block_size", d->block_size},
+                   {"backend", d->backend}};
+  }
   return to_text({{"default_generation_settings", {{"n_ctx", props.context}, {"params", params}}},
                   {"total_slots", props.slots},
                   {"model_alias", props.model},
                   {"modalities", {{"vision", false}, {"audio", false}}},
+                  {"speculate", props.speculate},
+                  {"draft_model", std::move(draft_model)},
                   {"chat_template", props.chat_template},
                   {"bos_token", props.bos},
                   {"eos_token", props.eos},

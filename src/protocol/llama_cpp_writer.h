@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/settings.h"
 #include "protocol/generation_writer.h"
+#include "protocol/responses.h"
 
 namespace chimere::protocol {
 
@@ -23,6 +25,8 @@ struct ServerProps {
   std::string chat_template;
   std::string bos;  ///< text of the token; empty: none
   std::string eos;
+  std::string speculate;  ///< a value of --speculate
+  std::optional<DraftModelInfo> draft_model;
 };
 /// `defaults`: of sampling.
 std::string props_response(const ServerProps& props, const Settings& defaults);

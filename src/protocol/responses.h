@@ -120,6 +120,14 @@ std::string cohere_embed_response(std::string_view id, const EmbeddingsRequest& 
 std::string engram_response(std::string_view table, int64_t written,
                             std::span<const std::string> refused, int64_t ngrams);
 
+/// A model that drafts for another one.
+struct DraftModelInfo {
+  std::string name;
+  int64_t bytes = 0;       ///< of its file
+  int64_t block_size = 0;  ///< tokens of a block, the newest of the generation included
+  std::string backend;     ///< "cpu" or "cuda"
+};
+
 /// An engram table of a client.
 struct EngramInfo {
   std::string name;

@@ -1,8 +1,12 @@
 #include "runtime/drafter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "base/byte_amount.h"
 #include "engine/speculation/speculation.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "runtime/loaded_model.h"
@@ -13,6 +17,8 @@ namespace {
 
 /// Pages that a sequence needs beyond its rows: of its block, and the one that is being filled.
 constexpr int64_t kMorePages = 2;
+/// On the CPU the states take at most this fraction (1/n) of the target's limit.
+constexpr int64_t kStateShare = 8;
 
 /// Whether this setting uses the drafter of --draft-model.
 bool uses_drafter(const Settings& settings) {
@@ -48,11 +54,9 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
         "--speculate dflash needs a drafter for this model: --draft-model FILE.");
   }
   if (name.empty()) return none;
-  if (!uses_drafter(settings) || target.model->embeds()) {
-    observer.warn(target.model->embeds()
-                      ? "--draft-model changes nothing here: an embedding model generates no text."
-                      : "--draft-model changes nothing with --speculate " +
-                            settings.get(settings::kSpeculate) + ".");
+  if (!uses_drafter(settings)) {
+    observer.warn("--draft-model changes nothing with --speculate " +
+                  settings.get(settings::kSpeculate) + ".");
     return none;
   }
   const auto of_flag = [](Error error) {
@@ -66,9 +70,10 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   if (!file.ok()) return of_flag(file.error());
   drafter->file = *std::move(file);
   drafter->ops = kernels::make_cpu_ops(*target.pool, target.cpu_isa);
-  auto model = model::load_block_drafter(
-      *drafter->file, *target.file, *drafter->ops,
-      drafter_options(target, target.options.max_tokens, target.step_rows));
+  model::ModelOptions options =
+      drafter_options(target, target.options.max_tokens, target.step_rows);
+  options.max_state_bytes = target.options.max_state_bytes / kStateShare;
+  auto model = model::load_block_drafter(*drafter->file, *target.file, *drafter->ops, options);
   if (!model.ok() && model.error().code == Error::Code::kUnsupported && !asked) {
     observer.warn("The drafter is left out: " + model.error().message + ".");
     return none;
@@ -76,6 +81,25 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   if (!model.ok()) return of_flag(model.error());
   drafter->model = *std::move(model);
   return drafter;
+}
+
+int64_t drafter_state_bytes(const LoadedDrafter& drafter, int64_t slots) {
+  const state::StateStore& states = drafter.model->states();
+  const int64_t all = states.max_pages() * states.page_stride() +
+                      std::min(slots, states.max_slots()) * states.bytes_per_slot();
+  return states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
+}
+
+DrafterFacts drafter_facts(const LoadedDrafter& drafter) {
+  return {.name = std::filesystem::path(drafter.file->path()).stem().string(),
+          .bytes = static_cast<int64_t>(drafter.file->file_bytes()),
+          .block_size = drafter.model->block_draft()->block_size};
+}
+
+std::string drafter_text(const LoadedDrafter& drafter, const std::string& device) {
+  const DrafterFacts facts = drafter_facts(drafter);
+  return fmt::format("Drafting with {}: {}, blocks of {} tokens, on {}", facts.name,
+                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size, device);
 }
 
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {

@@ -83,9 +83,9 @@ int64_t planned_context(const LoadedModel& loaded) {
   return loaded.elastic ? std::min(loaded.context, loaded.min_tokens) : loaded.context;
 }
 
-/// Settings with which the model would fit.
+/// Settings with which the model would fit beside a drafter of `drafter_bytes`; 0: none.
 std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePlan& plan,
-                               int64_t allowed) {
+                               int64_t allowed, int64_t drafter_bytes) {
   std::vector<std::string> suggestions;
   const int64_t missing = plan.total() - allowed;
   const int64_t kept_kv = plan.kv - missing;
@@ -104,7 +104,10 @@ std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePla
   if (plan.kv - plan.kv * 13 / 32 >= missing)
     suggestions.push_back("--cache-k q8_0 --cache-v q4_0");
   if (plan.drafts_total() >= missing) suggestions.emplace_back("--speculate ngram");
-  if (loaded.drafter != nullptr) suggestions.emplace_back("no --draft-model");
+  model::DevicePlan alone = plan;
+  if (drafter_bytes > 0 && alone.fit(allowed + drafter_bytes)) {
+    suggestions.emplace_back("no --draft-model");
+  }
   suggestions.push_back(
       fmt::format("--vram-budget {}M more than now, if the GPU has it", missing / 1'000'000 + 1));
   suggestions.push_back("--backend cpu");
@@ -117,15 +120,24 @@ std::string experts_text(const model::DevicePlan& plan) {
                      plan.host_expert_layers, bytes_text(plan.host_experts()));
 }
 
-Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64_t allowed) {
+Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64_t allowed,
+                 int64_t drafter_bytes) {
   if (plan.total() <= allowed) return {};
   return out_of_memory(fmt::format(
       "The model does not fit on the GPU: {} of weights{}, {} of keys and values for {} tokens, "
-      "{} of states and {} of work memory add up to {}, but {} may be used. What would fit: {}.",
+      "{} of states and {} of work memory add up to {}, but {} may be used{}. What would fit: {}.",
       bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv),
       planned_context(loaded), bytes_text(plan.state_total() - plan.kv),
       bytes_text(plan.work_on_gpu()), bytes_text(plan.total()),
-      bytes_text(std::max<int64_t>(0, allowed)), suggestions_to_fit(loaded, plan, allowed)));
+      bytes_text(std::max<int64_t>(0, allowed)),
+      drafter_bytes > 0 ? " beside the drafter's " + bytes_text(drafter_bytes) : "",
+      suggestions_to_fit(loaded, plan, allowed, drafter_bytes)));
+}
+
+/// Whether the settings ask for the drafter on the GPU and nothing else.
+bool requires_drafter(const Settings& settings) {
+  return settings.get(settings::kSpeculate) == "dflash" &&
+         settings.get(settings::kBackend) == "cuda";
 }
 
 /// Chooses the numbers of positions and states within the allowed bytes and --state-memory. The GPU
@@ -168,12 +180,22 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                const LoadObserver& observer, LoadedModel& loaded, kernels::cuda::Device& gpu) {
   CHIMERE_TRY(const int64_t free, vram_budget(settings, gpu));
   const int64_t all = free - runtime.gpu_memory().taken();
-  const bool drafter = loaded.drafter != nullptr;
   const int drafter_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
-  const int64_t allowed = drafter ? all - drafter_gpu_bytes(loaded, drafter_rows) : all;
-  CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, allowed));
+  const bool has_drafter = loaded.drafter != nullptr;
+  int64_t drafter_bytes = has_drafter ? drafter_gpu_bytes(loaded, drafter_rows) : 0;
+  CHIMERE_TRY(GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, all - drafter_bytes));
+  std::string left_out;  // why the drafter is not used
+  const bool too_large = chosen.plan.total() > all - drafter_bytes;
+  if (has_drafter && too_large && !requires_drafter(settings)) {
+    left_out =
+        "the GPU is too small for it beside the model; allow more (--vram-budget), or ask for "
+        "fewer tokens (--ctx).";
+    drafter_bytes = 0;
+    CHIMERE_TRY(chosen, plan_for_gpu(settings, loaded, step_rows, all));
+  }
+  const int64_t allowed = all - drafter_bytes;
   const model::DevicePlan& plan = chosen.plan;
-  CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
+  CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed, drafter_bytes));
   gpu.account().set_limit(all);
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
@@ -208,16 +230,27 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                             }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
   LoadedDrafter drafter_on_gpu;
-  if (drafter) {
-    CHIMERE_TRY(drafter_on_gpu, load_drafter_on_gpu(loaded, drafter_rows, gpu));
+  if (has_drafter && left_out.empty()) {
+    auto moved = load_drafter_on_gpu(loaded, drafter_rows, gpu);
+    if (moved.ok()) {
+      drafter_on_gpu = *std::move(moved);
+    } else if (moved.error().code != Error::Code::kOutOfMemory || requires_drafter(settings)) {
+      return std::move(moved).error();
+    } else {
+      left_out = moved.error().message;
+      drafter_bytes = 0;
+    }
   }
   upload.seconds = watch.seconds();
   if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));
-  const int64_t planned = planned_bytes(loaded, plan, *on_gpu) + all - allowed;
+  const int64_t planned = planned_bytes(loaded, plan, *on_gpu) + drafter_bytes;
   const int64_t promised = std::max<int64_t>(0, planned - gpu.account().used());
   CHIMERE_TRY(loaded.memory_share, runtime.gpu_memory().take(promised));
   loaded.upload = upload;
-  if (drafter) {
+  if (!left_out.empty()) {
+    observer.warn("The drafter is left out: " + left_out);
+    loaded.drafter.reset();
+  } else if (has_drafter) {
     loaded.drafter->model = std::move(drafter_on_gpu.model);
     loaded.drafter->ops = std::move(drafter_on_gpu.ops);
   }

@@ -53,9 +53,10 @@ Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded
 /// kInvalidArgument (settings of a GPU's memory), and with --backend cuda kUnsupported (no GPU).
 Result<std::unique_ptr<kernels::cuda::Device>> choose_gpu(const Settings& settings,
                                                           const Runtime& runtime);
-/// Moves a model from the CPU to the GPU of choose_gpu(), if it fits. Errors, with --backend cuda:
-/// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays on the CPU
-/// instead, and a warning says why. `step_rows` as in plan_for_gpu().
+/// Moves a model from the CPU to the GPU of choose_gpu(), if it fits. A drafter that does not fit
+/// beside it is left out with a warning, unless --backend cuda and --speculate dflash ask for both.
+/// Errors, with --backend cuda: kOutOfMemory (naming settings that would fit), kIo. With auto the
+/// model stays on the CPU instead, and a warning says why. `step_rows` as in plan_for_gpu().
 Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
                    const LoadObserver& observer, std::unique_ptr<kernels::cuda::Device> gpu,
                    LoadedModel& loaded);

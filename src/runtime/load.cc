@@ -41,30 +41,54 @@ Result<kernels::CpuIsa> cpu_isa(const std::string& name) {
       fmt::format("--cpu-isa {}: this processor, or this build, has only: {}.", name, usable));
 }
 
-/// What the states of a model on the CPU may take.
+/// What the states of a model on the CPU and of its drafter may take.
 int64_t promised_bytes(const LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   const int64_t all =
       states.max_pages() * states.page_stride() + states.max_slots() * states.bytes_per_slot();
-  if (loaded.elastic) return states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
-  return states.max_pages() * states.page_stride() +
+  const int64_t drafter =
+      loaded.drafter == nullptr
+          ? 0
+          : drafter_state_bytes(*loaded.drafter,
+                                loaded.elastic ? loaded.options.max_states : loaded.min_states);
+  if (loaded.elastic) {
+    return drafter + (states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all);
+  }
+  return drafter + states.max_pages() * states.page_stride() +
          std::min(loaded.min_states, states.max_slots()) * states.bytes_per_slot();
+}
+
+/// Bytes that a token's keys and values, and that what does not grow with a sequence take: of the
+/// model and its drafter.
+struct SequenceBytes {
+  int64_t per_token = 0;
+  int64_t per_slot = 0;
+};
+SequenceBytes sequence_bytes(const LoadedModel& loaded) {
+  SequenceBytes out;
+  for (model::Model* const model : {loaded.model.get(), loaded.draft_model()}) {
+    if (model == nullptr) continue;
+    out.per_token += model->states().bytes_per_token();
+    out.per_slot += model->states().bytes_per_slot();
+  }
+  return out;
 }
 
 /// Rejects a context that memory cannot hold: the process would be killed once the context fills.
 Status check_memory(const LoadedModel& loaded, int64_t contexts, const Runtime& runtime) {
-  const state::StateStore& states = loaded.model->states();
+  const SequenceBytes bytes = sequence_bytes(loaded);
   const int64_t available = free_memory(runtime);
-  const int64_t per_token = std::max<int64_t>(1, states.bytes_per_token());
-  const int64_t fits =
-      std::max<int64_t>(0, available / contexts - states.bytes_per_slot()) / per_token;
+  const int64_t per_token = std::max<int64_t>(1, bytes.per_token);
+  const int64_t fits = std::max<int64_t>(0, available / contexts - bytes.per_slot) / per_token;
   if (available == 0 || loaded.context <= fits) return {};  // 0: unknown
   return out_of_memory(fmt::format(
-      "A context of {} tokens takes {} of keys and values{}, and {} of memory are free; ask for at "
-      "most {} tokens (--ctx), or for smaller types (--cache-k, --cache-v).",
+      "A context of {} tokens takes {} of keys and values{}{}, and {} of memory are free; ask for "
+      "at most {} tokens (--ctx), or for smaller types (--cache-k, --cache-v){}.",
       loaded.context, human_bytes(static_cast<double>(loaded.context * per_token)),
       contexts > 1 ? fmt::format(" in each of {} conversations", contexts) : "",
-      human_bytes(static_cast<double>(available)), fits));
+      loaded.drafter != nullptr ? ", the drafter's included" : "",
+      human_bytes(static_cast<double>(available)), fits,
+      loaded.drafter != nullptr ? ", or leave out --draft-model" : ""));
 }
 
 /// The same for a KV pool of this many tokens.
@@ -144,9 +168,10 @@ Status fit_context(int64_t wanted, LoadedModel& loaded) {
         fits > 0 ? fmt::format(", ask for at most {} tokens (--ctx)", fits) : "";
     return out_of_memory(fmt::format(
         "A context of {} tokens takes {} of keys, values and recurrent states, and {} may be used; "
-        "allow more (--state-memory){}, or use smaller types (--cache-k, --cache-v).",
+        "allow more (--state-memory){}, or use smaller types (--cache-k, --cache-v){}.",
         needed, bytes(needed * states.bytes_per_token() + kSlots * states.bytes_per_slot()),
-        bytes(states.max_bytes()), shorter));
+        bytes(states.max_bytes()), shorter,
+        loaded.drafter != nullptr ? ", or leave out --draft-model" : ""));
   }
   loaded.context = std::min(loaded.context, fits);
   return {};
@@ -270,9 +295,14 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.expert_top_p = static_cast<float>(settings.get(settings::kExpertTopP));
   const auto speculation = engine::Speculation::named(settings.get(settings::kSpeculate));
   options.drafts = speculation && engine::reads_draft_kv(*speculation);
+  if (request.drafter) {
+    CHIMERE_TRY(out.drafter, load_drafter(settings, out, observer));
+  }
+  if (out.drafter != nullptr && options.max_state_bytes > 0) {
+    options.max_state_bytes -= drafter_state_bytes(*out.drafter, options.max_states);
+  }
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   if (!out.model->left_out().empty()) observer.say(out.model->left_out());
-  CHIMERE_TRY(out.drafter, load_drafter(settings, out, observer));
   out.unpacked_bytes = *unpacked;
   if (*unpacked > 0) {
     observer.say(
@@ -298,6 +328,10 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   }
   if (gpu != nullptr) {
     CHIMERE_CHECK_OK(move_to_gpu(settings, step_rows, runtime, observer, std::move(gpu), out));
+  }
+  if (out.drafter != nullptr) {
+    const std::string device = out.gpu != nullptr ? gpu_name(out.gpu->facts()) : "the CPU";
+    observer.say(drafter_text(*out.drafter, device));
   }
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));

@@ -28,7 +28,8 @@ struct MemoryRequest {
   /// --ctx the context is the largest up to the model's own that fits for one sequence; --ctx must
   /// fit.
   bool elastic = false;
-  bool on_gpu = true;  ///< if the settings select a GPU
+  bool drafter = false;  ///< loads that of --draft-model, which other commands ignore
+  bool on_gpu = true;    ///< if the settings select a GPU
   /// Encoders compute a text in one step: such a model's steps have at least `default_context`
   /// rows.
   bool whole_texts = false;

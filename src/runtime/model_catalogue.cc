@@ -42,7 +42,7 @@ bool of_model(const SettingInfo& setting) {
   return std::ranges::any_of(
       std::initializer_list<SettingGroup>{SettingGroup::kModel, SettingGroup::kChatTemplate,
                                           SettingGroup::kPrefixCache, SettingGroup::kSampling,
-                                          SettingGroup::kEngram},
+                                          SettingGroup::kEngram, SettingGroup::kDrafter},
       [&](SettingGroup group) { return setting.groups.has(group); });
 }
 

@@ -87,7 +87,8 @@ Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader>
                              .sequences = running,
                              .default_context = std::numeric_limits<int64_t>::max(),
                              .checkpoints = settings.get(settings::kCacheStates),
-                             .elastic = true},
+                             .elastic = true,
+                             .drafter = true},
                             runtime, observer));
   if (loaded.model->embeds()) {
     return unsupported("This is an embedding model, which generates no text.");

@@ -80,6 +80,7 @@ struct ServedModel {
   /// The model's adapters; never nullptr.
   std::shared_ptr<engine::AdapterSet> adapters = std::make_shared<engine::AdapterSet>();
   Settings defaults = {};  ///< values of sampling fields that requests omit
+  std::optional<protocol::DraftModelInfo> draft_model = std::nullopt;
   /// Builds an engine request for `owner` with the sampling and max_tokens of the settings and the
   /// owner's engram tables of these names. Any thread. Errors: kInvalidArgument, kNotFound (an
   /// unknown table), kUnsupported.

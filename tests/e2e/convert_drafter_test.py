@@ -109,7 +109,7 @@ class ConvertedDrafters(unittest.TestCase):
     def test_the_text_is_that_without_drafts(self):
         windows = {"use_sliding_window": True, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}
         spread = {"dflash_config": {"mask_token_id": 2}, "num_target_layers": 5}  # layers 1 and 2
-        runs = {t: ("run", "-m", MODEL, "-p", "abcabc", "-n", 24, "--seed", 3, "--temp", t, "--json") for t in (0, 1)}
+        runs = {t: ("run", "-m", MODEL, "-p", "abcabc", "-n", 24, "--seed", 3, "--temp", t, "--json", "-q") for t in (0, 1)}
         plain = {t: chimere(*run, "--speculate", "off") for t, run in runs.items()}
         for changes, flags in (({}, ()), ({}, ("--type", "q8_0")), (windows, ()), (spread, ())):
             self.convert(CONFIG | changes, *flags)

@@ -3,6 +3,7 @@
 
   drafter_test.py CHIMERE WRITE_TINY_MODEL MODELS [unittest arguments]
 """
+import fcntl
 import hashlib
 import json
 import os
@@ -20,8 +21,8 @@ MODEL, WIDE, DRAFTER = HOME / "tiny.gguf", HOME / "wide.gguf", HOME / "drafter.g
 N_EMBD = 32
 
 
-def chimere(*args):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")} | {"HOME": str(HOME)}
+def chimere(*args, **variables):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")} | {"HOME": str(HOME)} | variables
     return subprocess.run([CHIMERE, *map(str, args)], capture_output=True, text=True, check=False, env=kept, timeout=150, cwd=HOME)
 
 
@@ -54,9 +55,25 @@ class Drafters(unittest.TestCase):
         self.assertGreater(texts[1]["drafted"], 10)
         self.assertGreater(texts[1]["accepted"], texts[1]["drafted"] / 10)
 
+    def test_the_start_names_the_drafter(self):
+        done = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4, "--backend", "cpu", "--draft-model", DRAFTER)
+        self.assertRegex(done.stderr, r"(?m)^Drafting with drafter: .*B, blocks of \d+ tokens, on the CPU$")
+        plain = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4)
+        self.assertNotIn("Drafting", plain.stderr)
+
     def test_other_names_of_the_flag(self):
         drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)
         self.assertGreater(drafted["drafted"], 0)
+
+    def test_commands_that_do_not_draft_have_no_drafter(self):
+        helped = {name: chimere(name, "--help").stdout for name in ("run", "chat", "bench", "eval", "inspect", "embed", "hidden-states")}
+        self.assertEqual([name for name, text in helped.items() if "--draft-model" in text], ["run", "chat"])
+        bench = ("bench", "-m", MODEL, "-p", 8, "-n", 8)
+        refused = chimere(*bench, "--draft-model", DRAFTER)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("`chimere bench` has no flag --draft-model", refused.stderr)
+        configured = chimere(*bench, CHIMERE_DRAFT_MODEL="nowhere.gguf")
+        self.assertEqual(configured.returncode, 0, configured.stderr)
 
     def test_what_does_not_fit_is_said(self):
         refused = chimere("run", "-m", MODEL, "-p", "a", "--speculate", "dflash")
@@ -72,9 +89,6 @@ class Drafters(unittest.TestCase):
             refused = chimere("run", "-m", MODEL, "-p", "a", "--draft-model", other, "--speculate", "dflash")
             self.assertEqual(refused.returncode, 1)
             self.assertIn(why, refused.stderr)
-        bench = chimere("bench", "-m", MODEL, "--draft-model", DRAFTER, "-p", 8, "-n", 8)
-        self.assertEqual(bench.returncode, 1)
-        self.assertIn("--draft-model has no use here", bench.stderr)
         missing = chimere("run", "-m", MODEL, "-p", "a", "--draft-model", "nowhere.gguf")
         self.assertEqual(missing.returncode, 1)
         self.assertIn("--draft-model: 'nowhere.gguf'", missing.stderr)
@@ -194,23 +208,42 @@ class HiddenStates(unittest.TestCase):
 
     def test_other_settings_and_changed_shards_are_refused(self):
         self.assertEqual(self.write().returncode, 0)
-        for flags in (("--temp", "0.3"), ("--repeat-penalty", "1.3"), ("--cache-k", "f32"), ("--rope-freq-base", "500")):
+        for flags, says in ((("--temp", "0.3"), "--temp is 0.7 there and 0.3 here"),
+                            (("--repeat-penalty", "1.3"), "--repeat-penalty is 1 there and 1.3 here"),
+                            (("--cache-k", "f32"), "--cache-k is f16 there and f32 here"),
+                            (("--rope-freq-base", "500"), "--rope-freq-base is 0 there and 500.0 here")):
             other = self.write(*flags)
             self.assertEqual(other.returncode, 1, flags)
-            self.assertIn("name another folder", other.stderr)
+            self.assertIn(f"made otherwise: {says}. Ask for the same, or name another folder.", other.stderr)
+        other = self.write("--seed", 5, layers=("--layers", "1"))
+        self.assertIn("--layers is [0,2] there and [1] here", other.stderr)
+        self.assertIn("the first seed is 1 there and 5 here", other.stderr)
+        texts = self.texts.read_text()
+        self.texts.write_text(texts + json.dumps({"prompt": "one more of them"}) + "\n")
+        self.assertIn("made otherwise: the texts of --file differ.", self.write().stderr)
+        self.texts.write_text(texts)
         shard = self.out / "00001.gguf"
         shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
         changed = self.write()
         self.assertEqual(changed.returncode, 1)
         self.assertIn("00001.gguf has changed", changed.stderr)
 
+    def test_two_runs_do_not_share_a_folder(self):
+        done = self.write()
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"5 of 5 texts, \d+ tokens a second")
+        with (self.out / "hidden-states.json.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            second = self.write()
+            self.assertEqual(second.returncode, 1)
+            self.assertIn(f"Another run of `chimere hidden-states` writes to {self.out}", second.stderr)
+        self.assertEqual(self.write().returncode, 0)
+
     def test_what_cannot_be_done_is_said(self):
         for flags, says in ((("--layers", "1,4"), "--layers 4: this model has the layers 0 to 3"),):
             done = self.write(layers=flags)
             self.assertEqual(done.returncode, 1)
             self.assertIn(says, done.stderr)
-        done = self.write("-md", DRAFTER)
-        self.assertIn("--draft-model has no use here", done.stderr)
         self.texts.write_text('{"prompt": ""}\n')
         done = self.write()
         self.assertEqual(done.returncode, 1)

@@ -97,6 +97,18 @@ class Apis(unittest.TestCase):
         self.assertGreater(sum(marks), 0)
         self.assertFalse(marks[0])  # the first token comes from the prompt
 
+    def test_a_drafter_is_shown(self):
+        drafter = pathlib.Path(MODEL).with_name("chimere-mini-dflash.gguf")
+        server = Server(CHIMERE, MODEL, backend="cpu", speculate="dflash", draft_model=drafter)
+        self.addCleanup(server.close)
+        props = server.get("/props")
+        self.assertEqual(props["speculate"], "dflash")
+        self.assertEqual(props["draft_model"], {"name": "chimere-mini-dflash", "bytes": drafter.stat().st_size,
+                                                "block_size": 16, "backend": "cpu"})
+        self.assertIn("Drafting with chimere-mini-dflash", server.log())
+        usage = server.post(CHAT, GREEDY)["usage"]["completion_tokens_details"]
+        self.assertGreater(usage["accepted_prediction_tokens"] + usage["rejected_prediction_tokens"], 0)
+
     def test_a_message_of_the_assistant_is_continued(self):
         whole = content(self.chat())
         half = whole[:len(whole) // 2]
@@ -184,6 +196,7 @@ class Apis(unittest.TestCase):
         self.assertEqual(props["total_slots"], len(self.server.get("/slots")))
         self.assertGreater(props["default_generation_settings"]["n_ctx"], 0)
         self.assertIn("messages", props["chat_template"])
+        self.assertEqual((props["speculate"], props["draft_model"]), ("auto", None))
         error = self.server.error("/infill", {"input_prefix": "def f(", "input_suffix": ")"})
         self.assertEqual(error["code"], "unsupported_value")
 

@@ -46,6 +46,7 @@ class FakeModel : public model::Model {
   const std::string& architecture() const override { return architecture_; }
   int64_t n_vocab() const override { return kVocab; }
   int64_t n_embd() const override { return 1; }
+  int32_t n_layers() const override { return 4; }
   int64_t context_length() const override { return 4096; }
   int64_t active_weight_bytes() const override { return 1; }
   state::StateStore& states() override { return *store_; }

@@ -10,7 +10,6 @@ namespace chimere::model {
 namespace {
 
 constexpr int kUsualBlock = 16;
-constexpr int kLargestBlock = 64;
 
 /// "target_layers": a value n stands for the input of layer n, which is the output of the layer
 /// before it.
@@ -57,7 +56,8 @@ Result<ModelSpec> dflash(const Keys& keys) {
   CHIMERE_CHECK_OK(check_width(keys, model.n_embd));
   BlockDraft draft;
   CHIMERE_TRY(draft.taps, read_taps(keys, *keys.target()));
-  CHIMERE_TRY(draft.block_size, keys.integer_or("block_size", kUsualBlock, 2, kLargestBlock));
+  CHIMERE_TRY(draft.block_size,
+              keys.integer_or("block_size", kUsualBlock, kMinDraftBlock, kMaxDraftBlock));
   const auto mask = keys.file().get_int("tokenizer.ggml.mask_token_id");
   if (!mask.ok()) return mask.error();
   if (*mask < 0 || *mask >= model.n_vocab) {

@@ -51,6 +51,7 @@ bool applies_to_model(const SettingInfo& setting) {
   if (std::ranges::find(kOfRuntime, setting.name) != std::end(kOfRuntime)) return false;
   return setting.groups.has(SettingGroup::kModel) || applies_to_generation(setting) ||
          setting.groups.has(SettingGroup::kChatTemplate) ||
+         setting.groups.has(SettingGroup::kDrafter) ||
          setting.groups.has(SettingGroup::kPrefixCache) ||
          setting.groups.has(SettingGroup::kStateFolder) ||
          std::ranges::find(kOfService, setting.name) != std::end(kOfService);

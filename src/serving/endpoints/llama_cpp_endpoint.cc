@@ -72,6 +72,8 @@ void LlamaCppEndpoint::props(const CallPtr& call) {
   out.version = version_;
   out.context = model.service.context();
   out.slots = model.slots;
+  out.speculate = model.defaults.get(settings::kSpeculate);
+  out.draft_model = model.draft_model;
   if (model.prompt_template.ok()) out.chat_template = model.prompt_template->source();
   const text::Tokenizer& tokenizer = model.tokenizer;
   if (tokenizer.bos() >= 0) out.bos = tokenizer.token_bytes(tokenizer.bos(), true);
