@@ -1,4 +1,4 @@
-"""Shapes, tensors and keys of the state-space hybrids that synth_gguf.py writes."""
+"""Shapes, tensors and keys of the state-space hybrids and of the block drafter that synth_gguf.py writes."""
 
 # pattern: a letter for each layer. Nemotron: M state-space duality, E experts, * attention, each a layer of its own. Granite: M or *,
 # each followed by experts.
@@ -12,12 +12,18 @@ SIZES = {
     "granite-4-h-tiny": dict(arch="granitehybrid", pattern="MMMMM*MMMMMMMMM*MMMMMMMMM*MMMMMMMMM*MMMM", n_embd=1536, n_head=12,
                              n_head_kv=4, head_dim=128, rot=128, n_expert=64, n_used=6, n_ff=512, n_ff_sh=1024, conv=4, state=128,
                              groups=1, ssm_heads=48, ssm_dim=64, n_vocab=100352, ctx=131072),
+    # A drafter for 35b-a3b with eight layers of Qwen3's shapes and five tapped layers, as https://arxiv.org/abs/2602.06036 describes
+    # drafters for models of this size.
+    "dflash-35b-a3b": dict(arch="dflash", pattern="A" * 8, n_embd=2048, n_head=32, n_head_kv=4, head_dim=128, n_ff=6144,
+                           target_layers=[2, 11, 20, 29, 38], block=16, n_vocab=248320, ctx=262144),
 }
 ARCHITECTURES = tuple(s["arch"] for s in SIZES.values())
 
 
 def plan(s, m, f32):
     """Tensors as (name, dims in GGUF order: fastest first, type, kind of value). m: role -> type."""
+    if s["arch"] == "dflash":
+        return plan_drafter(s, m, f32)
     nemotron = s["arch"].startswith("nemotron")
     E, H, KV, D, F, X, S = (s[k] for k in ("n_embd", "n_head", "n_head_kv", "head_dim", "n_ff", "n_expert", "n_ff_sh"))
     inner = s["ssm_heads"] * s["ssm_dim"]
@@ -50,8 +56,28 @@ def plan(s, m, f32):
     return t
 
 
+def plan_drafter(s, m, f32):
+    E, D, F = s["n_embd"], s["head_dim"], s["n_ff"]
+    q, kv = s["n_head"] * D, s["n_head_kv"] * D
+    t = [("fc.weight", (len(s["target_layers"]) * E, E), m["attn"], "w"), ("enc.output_norm.weight", (E,), f32, "one"),
+         ("output_norm.weight", (E,), f32, "one")]
+    for i in range(len(s["pattern"])):
+        b = f"blk.{i}."
+        t += [(b + "attn_norm.weight", (E,), f32, "one"), (b + "ffn_norm.weight", (E,), f32, "one"),
+              (b + "attn_q.weight", (E, q), m["attn"], "w"), (b + "attn_k.weight", (E, kv), m["attn"], "w"),
+              (b + "attn_v.weight", (E, kv), m["attn"], "w"), (b + "attn_output.weight", (q, E), m["attn"], "w"),
+              (b + "attn_q_norm.weight", (D,), f32, "one"), (b + "attn_k_norm.weight", (D,), f32, "one"),
+              (b + "ffn_gate.weight", (E, F), m["attn"], "w"), (b + "ffn_up.weight", (E, F), m["attn"], "w"),
+              (b + "ffn_down.weight", (F, E), m["attn"], "w")]
+    return t
+
+
 def keys(s):
     """Keys of the architecture as (name, type, value)."""
+    if s["arch"] == "dflash":
+        return [("attention.head_count_kv", "u32", s["n_head_kv"]), ("attention.layer_norm_rms_epsilon", "f32", 1e-6),
+                ("feed_forward_length", "u32", s["n_ff"]), ("rope.freq_base", "f32", 1e7), ("target_layers", "[i32]", s["target_layers"]),
+                ("vocab_size", "u32", s["n_vocab"]), ("block_size", "u32", s["block"])]
     kv_heads = [s["n_head_kv"] if letter == "*" else 0 for letter in s["pattern"]]
     out = [("attention.head_count_kv", "[i32]", kv_heads), ("attention.layer_norm_rms_epsilon", "f32", 1e-5),
            ("vocab_size", "u32", s["n_vocab"]), ("rope.freq_base", "f32", 1e4), ("rope.dimension_count", "u32", s["rot"]),

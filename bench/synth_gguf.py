@@ -11,7 +11,7 @@ qwen3moe and qwen3 (transformers: every layer attends; the latter with dense net
 Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 30b-a3b (Qwen3-30B-A3B's, for qwen3moe), gpt-oss-20b (the
 released shapes; --layers N writes the first N), 1.6b-a0.4b (the first one's topology in about 0.8 GB), mini (a few MB, the only one for qwen35 and qwen3).
 nemotron-3-nano and granite-4-h-tiny are sizes of nemotron_h_moe and granitehybrid (synth_families.py), where --layers N writes the
-first N layers only.
+first N layers only; dflash-35b-a3b is a drafter (dflash) for 35b-a3b.
 Mixes: q4_0 (everything, the head Q6_K or Q8_0), ramp (experts IQ3_S, attention Q5_K/Q6_K, gates Q8_0), q4_k, q8_0, mxfp4 (experts;
 the rest Q8_0), f32.
 Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn so that each weight has a standard deviation near
@@ -209,7 +209,7 @@ def main():
             p.error(f"there is no {a.arch} of size {a.size}, or it has no --layers")
         planned = None
     transformer = a.arch in TRANSFORMERS
-    if a.arch in ("qwen35", "qwen3") and "n_ff_dense" not in s or not transformer and "state" not in s:
+    if a.arch in ("qwen35", "qwen3") and "n_ff_dense" not in s or not (transformer or family) and "state" not in s:
         p.error(f"there is no {a.arch} of size {a.size}")
     if (a.arch == "qwen3next" or transformer) and a.mtp:
         p.error(f"files of {a.arch} have no MTP head")
@@ -248,6 +248,8 @@ def main():
         head += other_keys(A, s, transformer)
     if a.pooling:
         head.append(kv(f"{A}.pooling_type", "u32", POOLING[a.pooling]))
+    if a.arch == "dflash":
+        head.append(kv("tokenizer.ggml.mask_token_id", "u32", V - 3))
     if a.mtp:
         head.append(kv(f"{A}.nextn_predict_layers", "u32", 1))
     info, off = [], 0
