@@ -1,6 +1,10 @@
 // Device code: tiles of decode rows' products on tensor cores (linear_tile.cu), by blocks of eight
 // warps or of sixteen. Warp w computes partial sums 2 w and 2 w + 1 of rule 4; of sixteen, partial
 // sum w.
+//
+// multiply_tile() takes every type. multiply_by_matrices() is the fast version for the types of most
+// models and rows of whole passes over the partial sums: ldmatrix loads the weights' nibbles and the
+// rows of x in the order of the fragments, and the scales of two blocks are loaded together.
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 
@@ -9,6 +13,8 @@
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/linear_decode_args.h"
 #include "kernels/cuda/ptx/integer_mma.h"
+#include "kernels/cuda/ptx/logic.h"
+#include "kernels/cuda/ptx/matrix_load.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
@@ -27,13 +33,21 @@ struct TileColumns {
   int blocks;  ///< blocks of 32 per row
 };
 
-/// The columns of a block's tiles in shared memory, laid out like RoundedRows' tiles.
+/// The columns of a block's tiles in shared memory, laid out like RoundedRows' tiles. With
+/// LinearDecodeArgs::totals, the blocks' sums are replaced (BlockTotal).
 struct StagedColumns {
   static constexpr bool kStaged = true;
   const int8_t* q;
   const RoundedBlock* of_blocks;
   int blocks;
 };
+
+/// What replaces a RoundedBlock once, so that it is not computed for each weight row.
+struct alignas(8) BlockTotal {
+  float d;
+  float total;  ///< d * float(sum of the 32 integers)
+};
+static_assert(sizeof(BlockTotal) == sizeof(RoundedBlock));
 
 /// A warp's sums. p[p][row tile][element of the fragment] belongs to partial sum 2 w + p; of
 /// sixteen warps, p[0] to partial sum w.
@@ -203,6 +217,297 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   } else {
     for (int begin = 0; begin < x.blocks; begin += kPartials) add_blocks(begin);
   }
+}
+
+/// The addresses of a block of 32 for load_matrices(): words[2 v + h] are the lane's part of half h
+/// of the rows of x, of the block `apart` blocks after the first for v = 1.
+__device__ __forceinline__ const int8_t* matrices_of_columns(const StagedColumns& x, int block,
+                                                             int apart) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int matrix = lane / 8;
+  return x.q + ((block + matrix / 2 * apart) * kRoundedTile + lane % 8) * 32 + matrix % 2 * 16;
+}
+
+/// d and total, or d and sums, of this lane's columns 2 part and 2 part + 1.
+__device__ __forceinline__ uint4 load_blocks(const RoundedBlock* blocks) {
+  return *reinterpret_cast<const uint4*>(blocks);
+}
+
+/// Byte kIndex of `word` as a float: an exact subtraction, because conversions have a lower rate.
+template <uint32_t kIndex>
+__device__ __forceinline__ float byte_as_float(uint32_t word) {
+  return __uint_as_float(__byte_perm(word, 0x4B000000U, 0x7540U | kIndex)) - 0x1p23F;
+}
+
+template <class Word>
+__device__ __forceinline__ Word load_shared(const uint8_t* from) {
+  return SharedRow::load<Word>(from);
+}
+
+/// multiply_by_matrices() for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds two blocks: one of each
+/// partial sum, or with sixteen warps both to the same. Instructions of Q5_K for each product of
+/// 16 x 8 x 32, in all about 50: 14 unpack, 10 decode scales, 16 add, 6 load, 1 multiplies.
+template <DType kType, int kWarps>
+__device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, int stride,
+                                                      const StagedColumns& x, TileSums<1>& sums) {
+  constexpr bool kWide = kWarps == kWideTileWarps;
+  constexpr bool kSuper = kType != DType::kQ8_0;
+  constexpr bool kFifthBit = kType == DType::kQ5_K;
+  constexpr PackedLayout kLayout = packed_layout(kType);
+  constexpr int kScalePlane = kLayout.plane[0] + (kLayout.plane[2] != 0 ? kLayout.plane[1] : 0);
+  constexpr int kApart = kWide ? kPartials : 1;  // blocks between the two of a pass
+  constexpr int kStep = kWide ? 2 * kPartials : kPartials;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int part = lane % 4;
+  const int first = kWide ? warp : 2 * warp;
+  const int matrix = lane / 8;
+  const uint8_t* units = weights + (matrix % 2 * 8 + lane % 8) * stride + first * 16 +
+                         matrix / 2 * (kSuper ? kApart * 16 : x.blocks * 16);
+  const int8_t* columns = matrices_of_columns(x, first, kApart);
+  const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const uint8_t* const row = weights + lane / 4 * stride;
+  const uint8_t* fifths = row + x.blocks * 16 + first * 4;
+  const uint8_t* scales = row + x.blocks * kScalePlane + first * 2;
+  const uint8_t* supers = row + x.blocks * (kScalePlane + 2) + first / 8 * 4;
+  const int other = 8 * stride;  // from a row of the lane to its second row
+  [[maybe_unused]] const uint32_t fifth_mask = 0x11111111U << part;
+#pragma unroll 2
+  for (int begin = 0; begin < x.blocks; begin += kStep) {
+    uint32_t b[4];
+    load_matrices(columns, b);
+    uint32_t words[kSuper ? 1 : 2][4];
+#pragma unroll
+    for (int u = 0; u < (kSuper ? 1 : 2); ++u) load_matrices(units + u * kApart * 16, words[u]);
+    uint32_t fifth[2][2];  // of block u, row r
+    uint32_t scale[2][2];
+    uint32_t super[2][2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (kWide) {
+#pragma unroll
+        for (int u = 0; u < 2; ++u) {
+          if constexpr (kFifthBit) {
+            fifth[u][r] = load_shared<uint32_t>(fifths + u * kApart * 4 + r * other);
+          }
+          scale[u][r] = load_shared<uint16_t>(scales + u * kApart * 2 + r * other);
+          if constexpr (kSuper) {
+            super[u][r] = load_shared<uint32_t>(supers + u * kApart / 8 * 4 + r * other);
+          }
+        }
+      } else {
+        if constexpr (kFifthBit) {
+          const auto both = load_shared<uint2>(fifths + r * other);
+          fifth[0][r] = both.x;
+          fifth[1][r] = both.y;
+        }
+        scale[0][r] = load_shared<uint32_t>(scales + r * other);
+        scale[1][r] = scale[0][r];  // in its higher half
+        if constexpr (kSuper) {
+          super[0][r] = load_shared<uint32_t>(supers + r * other);
+          super[1][r] = super[0][r];
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const bool high = !kWide && u == 1;  // half of `scale`
+      const uint4 blocks = load_blocks(of_columns + u * kApart * kRoundedTile);
+      const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+      const float totals[2] = {__uint_as_float(blocks.y), __uint_as_float(blocks.w)};
+      uint32_t a[4];
+      float s[2];
+      float m[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if constexpr (kSuper) {
+          const uint32_t nibbles = words[0][2 * u + r];
+          if constexpr (kFifthBit) {
+            // The fifth bits of the low nibbles are moved above them, those of the high nibbles too
+            // but to the next byte, of the last byte to the first.
+            const uint32_t bits = rotate_left(fifth[u][r] & fifth_mask, 4 - part);
+            a[r] = select_bits(nibbles, bits, 0x0F0F0F0FU);
+            a[2 + r] = rotate_left(select_bits(bits, nibbles, 0x0F0F0F0FU), 28);
+          } else {
+            a[r] = nibbles & 0x0F0F0F0FU;
+            a[2 + r] = (nibbles >> 4U) & 0x0F0F0F0FU;
+          }
+          const uint32_t word = scale[u][r];
+          s[r] = f16_bits_to_f32(super[u][r] & 0xFFFFU) *
+                 (high ? byte_as_float<2>(word) : byte_as_float<0>(word));
+          m[r] = f16_bits_to_f32(super[u][r] >> 16U) *
+                 (high ? byte_as_float<3>(word) : byte_as_float<1>(word));
+        } else {
+          a[r] = words[u][r];
+          a[2 + r] = words[u][2 + r];
+          s[r] = f16_bits_to_f32(high ? scale[u][r] >> 16U : scale[u][r] & 0xFFFFU);
+          m[r] = 0;
+        }
+      }
+      int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+      const uint32_t b_of_block[2] = {b[2 * u], b[2 * u + 1]};
+      mma_k32(a, b_of_block, c);
+      add_dots<kSuper>(c, s, m, d, totals, sums.p[kWide ? 0 : u][0]);
+    }
+    units += kStep * 16;
+    columns += kStep * kRoundedTile * 32;
+    of_columns += kStep * kRoundedTile;
+    if constexpr (kFifthBit) fifths += kStep * 4;
+    scales += kStep * 2;
+    if constexpr (kSuper) supers += kStep / 8 * 4;
+  }
+}
+
+/// multiply_by_matrices() for Q6_K. A pass adds four groups of 16: both of two blocks, or with
+/// sixteen warps one of four blocks. The tensor core multiplies by four times the integer, which one
+/// bit operation subtracts 32 from: its six bits are the highest of a byte, and the sign bit is
+/// inverted.
+template <int kWarps>
+__device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride,
+                                              const StagedColumns& x, TileSums<1>& sums) {
+  constexpr bool kWide = kWarps == kWideTileWarps;
+  constexpr int kStep = kWide ? 2 * kPartials : kPartials;
+  constexpr int kBetween = kWide ? 1 : 2;  // groups of a block that the warp multiplies
+  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int part = lane % 4;
+  const int first = kWide ? warp / 2 : warp;
+  const int half = kWide ? warp % 2 : 0;
+  const int matrix = lane / 8;
+  const int8_t* columns =
+      x.q + ((first + matrix / kBetween * 8) * kRoundedTile + lane % 8) * 32 +
+      (kWide ? half : matrix % 2) * 16;
+  const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const uint8_t* const row = weights + lane / 4 * stride;
+  const uint8_t* nibbles = row + first * 16 + half * 8 + part % 2 * 4;
+  const uint8_t* pairs = row + x.blocks * 16 + first * 8 + half * 4;
+  const uint8_t* scales = row + x.blocks * 24 + first * 2 + half;
+  const uint8_t* supers = row + x.blocks * 26;
+  const int other = 8 * stride;
+  // Rotations move the nibbles to bits 2 to 5, and a shift the pair to bits 6 and 7.
+  const int left = part < 2 ? 2 : 30;
+  const int pair_left = 6 - 2 * part;
+#pragma unroll 2
+  for (int begin = 0; begin < x.blocks; begin += kStep) {
+    uint32_t b[4];
+    load_matrices(columns, b);
+    uint32_t super[2][2];  // of row r: two blocks in a word
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (kWide) {
+        const auto four = load_shared<uint2>(supers + r * other);
+        super[r][0] = four.x;
+        super[r][1] = four.y;
+      } else {
+        super[r][0] = load_shared<uint32_t>(supers + r * other);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < 4 / kBetween; ++v) {
+      const uint4 blocks = load_blocks(of_columns + v * 8 * kRoundedTile);
+      const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+      uint32_t pair[2][2];   // of row r, group h
+      int scale[2][2];
+      float of_super[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if constexpr (kWide) {
+          pair[r][0] = load_shared<uint32_t>(pairs + v * 64 + r * other);
+        } else {
+          const auto both = load_shared<uint2>(pairs + v * 64 + r * other);
+          pair[r][0] = both.x;
+          pair[r][1] = both.y;
+        }
+#pragma unroll
+        for (int h = 0; h < kBetween; ++h) {
+          scale[r][h] = load_shared<int8_t>(scales + v * 16 + h + r * other);
+        }
+        of_super[r] = f16_bits_to_f32(super[r][v / 2] >> (v % 2 * 16) & 0xFFFFU);
+      }
+#pragma unroll
+      for (int h = 0; h < kBetween; ++h) {
+        uint32_t a[2];
+        float s[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const auto word = load_shared<uint32_t>(nibbles + v * 128 + h * 8 + r * other);
+          const uint32_t low = and_or(rotate_left(word, left), 0x3C3C3C3CU, 0x80808080U);
+          a[r] = low ^ ((pair[r][h] << pair_left) & 0xC0C0C0C0U);
+          s[r] = of_super[r] * static_cast<float>(scale[r][h]);
+        }
+        int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+        mma_k16(a[0], a[1], b[v * kBetween + h], c);
+        float(&acc)[4] = sums.p[h][0];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          // A quarter of the product of integers, exactly.
+          const float dot = fmaf(__int_as_float(c[i]), 0.25F, -0.25F * kDotBias);
+          acc[i] = fmaf(dot, s[i / 2] * d[i % 2], acc[i]);
+        }
+      }
+    }
+    nibbles += kStep * 16;
+    columns += kStep * kRoundedTile * 32;
+    of_columns += kStep * kRoundedTile;
+    pairs += kStep * 8;
+    scales += kStep * 2;
+    supers += kStep / 8 * 2;
+  }
+}
+
+/// multiply_tile() for the types of takes_matrices(), with x.blocks a multiple of matrix_blocks(),
+/// and for types with a minimum with BlockTotals in x.
+template <DType kType, int kWarps>
+__device__ __forceinline__ void multiply_by_matrices(const uint8_t* weights, int stride,
+                                                     const StagedColumns& x, TileSums<1>& sums) {
+  static_assert(kWarps == kTileWarps || kWarps == kWideTileWarps);
+  static_assert(takes_matrices(kType));
+  if constexpr (kType == DType::kQ6_K) {
+    multiply_q6_k<kWarps>(weights, stride, x, sums);
+  } else {
+    multiply_groups_of_32<kType, kWarps>(weights, stride, x, sums);
+  }
+}
+
+/// Writes the partial sums of a block of kWarps warps to shared `memory`, kPartials * 128 floats,
+/// which may be that of the weights. Synchronises the block before and after.
+template <int kWarps>
+__device__ __forceinline__ void share_partials(const TileSums<1>& sums, float* memory) {
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int at = i * kWarps * kWarp + thread;
+    if constexpr (kWarps == kWideTileWarps) {
+      memory[at] = sums.p[0][0][i];
+    } else {
+      reinterpret_cast<float2*>(memory)[at] = make_float2(sums.p[0][0][i], sums.p[1][0][i]);
+    }
+  }
+  __syncthreads();
+}
+
+/// The tree of 16 for element i of the fragment of lane `lane`, from memory written by
+/// share_partials().
+template <int kWarps>
+__device__ __forceinline__ float sum_of_element(const float* memory, int i, int lane) {
+  float s[kPartials];
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+    const int at = (i * kWarps + warp) * kWarp + lane;
+    if constexpr (kWarps == kWideTileWarps) {
+      s[warp] = memory[at];
+    } else {
+      const float2 both = reinterpret_cast<const float2*>(memory)[at];
+      s[2 * warp] = both.x;
+      s[2 * warp + 1] = both.y;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < 8; ++p) s[p] = s[p] + s[p + 8];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) s[p] = s[p] + s[p + 4];
+  return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 /// Writes all partial sums of the block to shared `memory`, which may be that of the weights:

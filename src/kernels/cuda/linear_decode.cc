@@ -132,6 +132,14 @@ bool share_codebook(std::span<const LinearJob> jobs) {
   });
 }
 
+/// Whether no tile of linear_tile_8 reads the sums of x's blocks (LinearDecodeArgs::totals).
+bool replaces_sums(std::span<const LinearJob> jobs, bool wide) {
+  return std::ranges::all_of(jobs, [&](const LinearJob& job) {
+    return !has_minimum(job.w.type) ||
+           (takes_matrices(job.w.type) && job.w.n_in / 32 % matrix_blocks(wide) == 0);
+  });
+}
+
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
 const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
@@ -152,7 +160,10 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
                     tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
   const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
-  args.tiles = static_cast<int32_t>(tiles);
+  const uint32_t blocks = stay ? resident : tiles;
+  args.block_tiles = static_cast<int32_t>(tiles / blocks);
+  args.more_tiles = static_cast<int32_t>(tiles % blocks);
+  args.totals = shape.staged && replaces_sums(jobs, wide) ? 1 : 0;
   args.stages = stay ? kLinearTileStages : 1;
   const TileMemory memory = tile_memory(shape, jobs, args.stages);
   args.weights_at = static_cast<int32_t>(memory.weights_at);
@@ -160,7 +171,7 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   args.x_at = static_cast<int32_t>(memory.x_at);
   operands.stream.launch(
       wide ? kLinearTile8Wide : *shape.kernel,
-      {.grid = {stay ? resident : tiles, ceil_div(args.rows, shape.rows)},
+      {.grid = {blocks, ceil_div(args.rows, shape.rows)},
        .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
        .shared_bytes = static_cast<uint32_t>(memory.bytes),
        .overlaps_previous = true},

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/rounding_args.h"
 #include "kernels/math.h"
+#include "tensor/dtype.h"
 
 namespace chimere::kernels::cuda {
 
@@ -61,6 +62,13 @@ CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
   return (row_bytes + 111) / 128 * 128 + 16;
 }
 
+/// Types that linear_tile_8 multiplies with decode_tile.h's multiply_by_matrices(), if a weight row
+/// is a multiple of matrix_blocks() blocks of 32.
+CHIMERE_INLINE constexpr bool takes_matrices(DType t) {
+  return t == DType::kQ4_K || t == DType::kQ5_K || t == DType::kQ6_K || t == DType::kQ8_0;
+}
+CHIMERE_INLINE constexpr int matrix_blocks(bool wide) { return wide ? 32 : 16; }
+
 struct LinearDecodeJob {
   const uint8_t* w;   ///< packed rows (packed_layout.h)
   int64_t row_bytes;  ///< between rows
@@ -89,9 +97,13 @@ struct LinearDecodeArgs {
   int32_t weights_at;  ///< linear_tile_N: offset of the weights in dynamic shared memory
   // linear_tile_8. With more than one stage a block takes several tiles, of jobs with one codebook.
   int32_t x_at;    ///< offset of the tile of x
-  int32_t tiles;   ///< in all, of kDecodeTileOutputs outputs each
+  // Of the tiles of kDecodeTileOutputs outputs, every block takes block_tiles consecutive ones, and
+  // the first more_tiles blocks one more.
+  int32_t block_tiles;
+  int32_t more_tiles;
   int32_t stages;  ///< tiles whose weights are in shared memory
   int32_t stage_bytes;
+  int32_t totals;  ///< no tile reads the blocks' sums: they are replaced by BlockTotals
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

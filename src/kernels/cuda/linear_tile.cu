@@ -22,11 +22,18 @@
 namespace chimere::kernels::cuda {
 namespace {
 
+/// The blocks of x that a thread or a thread of the same warp copies: begin, begin + step, ...
+struct OwnBlocks {
+  int begin;
+  int end;
+  int step;
+};
+
 /// Starts copying the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns.
 template <int kWarps>
-__device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
-                                              WarpCopies& copies, int8_t* q,
-                                              RoundedBlock* of_blocks) {
+__device__ __forceinline__ OwnBlocks stage_columns(const LinearDecodeArgs& args, int first_row,
+                                                   WarpCopies& copies, int8_t* q,
+                                                   RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
   const RoundedRows& x = args.rounded;
   const int thread = static_cast<int>(threadIdx.x);
@@ -39,7 +46,7 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
     copies.begin(reinterpret_cast<uint8_t*>(of_blocks + at),
                  reinterpret_cast<const uint8_t*>(x.tile_blocks + from),
                  share * static_cast<int>(sizeof(RoundedBlock)));
-    return;
+    return {at + thread % kWarp, at + share, kWarp};
   }
 #pragma unroll 1
   for (int i = thread; i < blocks * kRoundedTile; i += kWarps * kWarp) {
@@ -52,11 +59,35 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
     copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + i),
                   reinterpret_cast<const uint8_t*>(x.blocks + from));
   }
+  return {thread, blocks * kRoundedTile, kWarps * kWarp};
 }
 
-/// The first tile of block `block` in x.
-__device__ __forceinline__ int first_tile(const LinearDecodeArgs& args, uint32_t block) {
-  return static_cast<int>(static_cast<uint64_t>(args.tiles) * block / gridDim.x);
+/// Replaces the sums of this thread's blocks (BlockTotal).
+__device__ __forceinline__ void put_totals(const OwnBlocks& own, RoundedBlock* of_blocks) {
+#pragma unroll 1
+  for (int i = own.begin; i < own.end; i += own.step) {
+    const RoundedBlock block = of_blocks[i];
+    const float total = block.d * static_cast<float>(block.sums[0] + block.sums[1]);
+    reinterpret_cast<BlockTotal*>(of_blocks)[i] = {block.d, total};
+  }
+}
+
+/// The sums of the tile at `weights`.
+template <int kWarps>
+__device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, const uint8_t* weights,
+                                                const StagedColumns& x, bool totals,
+                                                const uint32_t* codebook, TileSums<1>& sums) {
+  constexpr bool kWide = kWarps == kWideTileWarps;
+  const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
+  with_integer_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
+    if constexpr (takes_matrices(kType)) {
+      if (x.blocks % matrix_blocks(kWide) == 0 && (!has_minimum(kType) || totals)) {
+        multiply_by_matrices<kType, kWarps>(weights, stride, x, sums);
+        return;
+      }
+    }
+    multiply_tile<kType, 1, kWarps>(weights, stride, x, codebook, sums);
+  });
 }
 
 /// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory.
@@ -68,15 +99,16 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp;
+  const int lane = thread % kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * kRoundedTile;
   uint8_t* const weights = shared + args.weights_at;
-  RingCopies copies(arrived + warp * kLinearTileStages, args.stages);
+  RingCopies copies(arrived + warp * kLinearTileStages, kLinearTileStages);
   WarpCopies x_copies(x_arrived + warp);
-  int tile = first_tile(args, blockIdx.x);
-  const int end = first_tile(args, blockIdx.x + 1);
+  const auto index = static_cast<int>(blockIdx.x);
+  int tile = index * args.block_tiles + min(index, args.more_tiles);
+  const int end = tile + args.block_tiles + (index < args.more_tiles ? 1 : 0);
   int ahead = tile;  // the tile whose copies start next
   const auto copy_next = [&](int stage) CHIMERE_INLINED {
-    if (ahead >= end) return;
     const LinearDecodeJob& job = job_of(args, ahead);
     const int first = (ahead - job.first_block) * kDecodeTileOutputs;
     const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
@@ -89,7 +121,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     ++ahead;
   };
 #pragma unroll 1
-  for (int i = 0; i < args.stages; ++i) copy_next(i);
+  for (int i = 0; i < args.stages && ahead < end; ++i) copy_next(i);
   // All tiles of a block have the same codebook.
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
   copy_codebook(codebook_place(static_cast<DType>(job_of(args, tile).type)), args.codebook,
@@ -98,39 +130,41 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
   auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
-  stage_columns<kWarps>(args, first_row, x_copies, q, of_blocks);
+  const OwnBlocks own = stage_columns<kWarps>(args, first_row, x_copies, q, of_blocks);
   x_copies.wait();
+  if (args.totals != 0) put_totals(own, of_blocks);
 
-  const int column = thread / kDecodeTileOutputs;
+  // The first four warps store element `warp` of the fragment.
+  const int column = lane % 4 * 2 + warp % 2;
+  const int output = lane / 4 + warp / 2 * 8;
   const int row = row_at(args, first_row + column);
-  const bool has_row = column < kRoundedTile && first_row + column < args.rows;
+  const bool has_row = warp < 4 && first_row + column < args.rows;
   int stage = 0;
 #pragma unroll 1
-  for (; tile < end; ++tile) {
+  for (;;) {
     const LinearDecodeJob& job = job_of(args, tile);
-    const int o = (tile - job.first_block) * kDecodeTileOutputs + thread % kDecodeTileOutputs;
+    const int o = (tile - job.first_block) * kDecodeTileOutputs + output;
     const bool stores = has_row && o < job.n_out;
     float* const y = job.y + row * job.y_stride + o;
     // The value to accumulate to is loaded early.
     const float old = stores && job.accumulate != 0 ? *y : 0;
     copies.wait(stage);
     __syncthreads();
-    uint8_t* const own = weights + stage * args.stage_bytes;
+    uint8_t* const tile_weights = weights + stage * args.stage_bytes;
     TileSums<1> sums = {};
-    with_integer_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
-      multiply_tile<kType, 1, kWarps>(own, static_cast<int>(tile_row_stride(job.row_bytes)), x,
-                                      codebook, sums);
-    });
-    auto* const shown = reinterpret_cast<float*>(own);
-    share_sums<1, kWarps>(sums, shown);
+    multiply_staged<kWarps>(job, tile_weights, x, args.totals != 0, codebook, sums);
+    auto* const shown = reinterpret_cast<float*>(tile_weights);
+    share_partials<kWarps>(sums, shown);
     if (stores) {
-      const float v = sum_of<1>(shown, column, thread % kDecodeTileOutputs) * job.scale;
+      const float v = sum_of_element<kWarps>(shown, warp, lane) * job.scale;
       *y = job.accumulate != 0 ? old + v : v;
     }
-    if (tile + 1 == end) return;
-    before_bulk_copies();
-    __syncthreads();
-    copy_next(stage);
+    if (++tile == end) return;
+    if (ahead < end) {
+      before_bulk_copies();
+      __syncthreads();
+      copy_next(stage);
+    }
     stage = stage + 1 == args.stages ? 0 : stage + 1;
   }
 }
