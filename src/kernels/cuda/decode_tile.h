@@ -223,7 +223,7 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
 /// of the rows of x, of the block `apart` blocks after the first for v = 1.
 __device__ __forceinline__ const int8_t* matrices_of_columns(const StagedColumns& x, int block,
                                                              int apart) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int matrix = lane / 8;
   return x.q + ((block + matrix / 2 * apart) * kRoundedTile + lane % 8) * 32 + matrix % 2 * 16;
 }
@@ -257,8 +257,8 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   constexpr int kScalePlane = kLayout.plane[0] + (kLayout.plane[2] != 0 ? kLayout.plane[1] : 0);
   constexpr int kApart = kWide ? kPartials : 1;  // blocks between the two of a pass
   constexpr int kStep = kWide ? 2 * kPartials : kPartials;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x / kWarp);
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int part = lane % 4;
   const int first = kWide ? warp : 2 * warp;
   const int matrix = lane / 8;
@@ -368,8 +368,8 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   constexpr bool kWide = kWarps == kWideTileWarps;
   constexpr int kStep = kWide ? 2 * kPartials : kPartials;
   constexpr int kBetween = kWide ? 1 : 2;  // groups of a block that the warp multiplies
-  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x / kWarp);
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int part = lane % 4;
   const int first = kWide ? warp / 2 : warp;
   const int half = kWide ? warp % 2 : 0;

@@ -48,15 +48,17 @@ uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
   uint32_t blocks = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
     const LinearJob& job = jobs[j];
+    const int64_t row_bytes = packed_row_bytes(job.w.type, job.w.n_in);
     args.jobs[j] = {static_cast<const uint8_t*>(job.w.data),
-                    packed_row_bytes(job.w.type, job.w.n_in),
+                    row_bytes,
                     job.y.data,
                     job.y.stride,
                     static_cast<int32_t>(job.w.type),
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
                     job.scale,
-                    static_cast<int32_t>(blocks)};
+                    static_cast<int32_t>(blocks),
+                    static_cast<int32_t>(tile_row_stride(row_bytes))};
     blocks += ceil_div(job.w.n_out, outputs_of_block);
   }
   return blocks;

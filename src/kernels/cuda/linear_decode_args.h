@@ -79,6 +79,7 @@ struct LinearDecodeJob {
   int32_t accumulate;   ///< y += scale (W x)
   float scale;          ///< of the product
   int32_t first_block;  ///< first block of this job in the grid's x; linear_tile_8: first tile
+  int32_t tile_stride;  ///< linear_tile_8: tile_row_stride(row_bytes)
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook

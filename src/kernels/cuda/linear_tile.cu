@@ -22,31 +22,34 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// The blocks of x that a thread or a thread of the same warp copies: begin, begin + step, ...
-struct OwnBlocks {
-  int begin;
-  int end;
-  int step;
-};
-
-/// Starts copying the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns.
+/// Copies the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns. The block sees them
+/// after its next barrier.
 template <int kWarps>
-__device__ __forceinline__ OwnBlocks stage_columns(const LinearDecodeArgs& args, int first_row,
-                                                   WarpCopies& copies, int8_t* q,
-                                                   RoundedBlock* of_blocks) {
+__device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
+                                              int8_t* q, RoundedBlock* of_blocks) {
+  // Warps that copy the integers; as many copy the blocks.
+  constexpr int kShares = kHasBulkCopies ? 1 : kWarps / 2;
+  __shared__ uint64_t arrived[2 * kShares];
   const int blocks = args.n_in / 32;
   const RoundedRows& x = args.rounded;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (args.row_ids == nullptr && x.tile_q != nullptr && blocks * kRoundedTile % kWarps == 0) {
-    const int share = blocks * kRoundedTile / kWarps;  // of a warp
-    const int at = thread / kWarp * share;
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (args.row_ids == nullptr && x.tile_q != nullptr) {
+    const auto warp = static_cast<int>(threadIdx.x / kWarp);
+    if (warp >= 2 * kShares) return;
+    const int share = blocks * kRoundedTile / kShares;
+    const int at = warp % kShares * share;
     const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
-    copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
-                 reinterpret_cast<const uint8_t*>(x.tile_q + from * 32), share * 32);
-    copies.begin(reinterpret_cast<uint8_t*>(of_blocks + at),
-                 reinterpret_cast<const uint8_t*>(x.tile_blocks + from),
-                 share * static_cast<int>(sizeof(RoundedBlock)));
-    return {at + thread % kWarp, at + share, kWarp};
+    WarpCopies copies(arrived + warp);
+    if (warp < kShares) {
+      copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
+                   reinterpret_cast<const uint8_t*>(x.tile_q + from * 32), share * 32);
+    } else {
+      copies.begin(reinterpret_cast<uint8_t*>(of_blocks + at),
+                   reinterpret_cast<const uint8_t*>(x.tile_blocks + from),
+                   share * static_cast<int>(sizeof(RoundedBlock)));
+    }
+    copies.wait();
+    return;
   }
 #pragma unroll 1
   for (int i = thread; i < blocks * kRoundedTile; i += kWarps * kWarp) {
@@ -59,13 +62,15 @@ __device__ __forceinline__ OwnBlocks stage_columns(const LinearDecodeArgs& args,
     copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + i),
                   reinterpret_cast<const uint8_t*>(x.blocks + from));
   }
-  return {thread, blocks * kRoundedTile, kWarps * kWarp};
+  wait_for_copies();
 }
 
-/// Replaces the sums of this thread's blocks (BlockTotal).
-__device__ __forceinline__ void put_totals(const OwnBlocks& own, RoundedBlock* of_blocks) {
-#pragma unroll 1
-  for (int i = own.begin; i < own.end; i += own.step) {
+/// Replaces the sums of the staged blocks (BlockTotal), which the block has copied.
+template <int kWarps>
+__device__ __forceinline__ void put_totals(int blocks, RoundedBlock* of_blocks) {
+  __syncthreads();
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < blocks * kRoundedTile; i += kWarps * kWarp) {
     const RoundedBlock block = of_blocks[i];
     const float total = block.d * static_cast<float>(block.sums[0] + block.sums[1]);
     reinterpret_cast<BlockTotal*>(of_blocks)[i] = {block.d, total};
@@ -78,76 +83,77 @@ __device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, cons
                                                 const StagedColumns& x, bool totals,
                                                 const uint32_t* codebook, TileSums<1>& sums) {
   constexpr bool kWide = kWarps == kWideTileWarps;
-  const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
   with_integer_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
     if constexpr (takes_matrices(kType)) {
       if (x.blocks % matrix_blocks(kWide) == 0 && (!has_minimum(kType) || totals)) {
-        multiply_by_matrices<kType, kWarps>(weights, stride, x, sums);
+        multiply_by_matrices<kType, kWarps>(weights, job.tile_stride, x, sums);
         return;
       }
     }
-    multiply_tile<kType, 1, kWarps>(weights, stride, x, codebook, sums);
+    multiply_tile<kType, 1, kWarps>(weights, job.tile_stride, x, codebook, sums);
   });
 }
 
 /// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory.
 template <int kWarps>
 __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8_t* shared) {
-  static_assert(kDecodeTileOutputs * kRoundedTile <= kWarps * kWarp);
+  constexpr int kStoring = kDecodeTileOutputs * kRoundedTile / kWarp;  // warps
+  constexpr int kRows = kDecodeTileOutputs / kWarps;
+  static_assert(kStoring == 4 && kStoring <= kWarps);
   __shared__ uint64_t arrived[kWarps * kLinearTileStages];
-  __shared__ uint64_t x_arrived[kWarps];
   let_next_kernel_start();
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / kWarp;
-  const int lane = thread % kWarp;
+  const auto warp = static_cast<int>(threadIdx.x / kWarp);
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int first_row = static_cast<int>(blockIdx.y) * kRoundedTile;
   uint8_t* const weights = shared + args.weights_at;
   RingCopies copies(arrived + warp * kLinearTileStages, kLinearTileStages);
-  WarpCopies x_copies(x_arrived + warp);
   const auto index = static_cast<int>(blockIdx.x);
   int tile = index * args.block_tiles + min(index, args.more_tiles);
   const int end = tile + args.block_tiles + (index < args.more_tiles ? 1 : 0);
   int ahead = tile;  // the tile whose copies start next
   const auto copy_next = [&](int stage) CHIMERE_INLINED {
     const LinearDecodeJob& job = job_of(args, ahead);
-    const int first = (ahead - job.first_block) * kDecodeTileOutputs;
-    const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
-#pragma unroll
-    for (int i = warp; i < kDecodeTileOutputs; i += kWarps) {
-      const int o = min(first + i, job.n_out - 1);
-      copies.begin(stage, weights + stage * args.stage_bytes + i * stride,
-                   job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
-    }
+    const int first = (ahead - job.first_block) * kDecodeTileOutputs + kRows * warp;
+    copies.begin_rows<kRows>(stage,
+                             weights + stage * args.stage_bytes + kRows * warp * job.tile_stride,
+                             job.tile_stride, job.w, static_cast<int>(job.row_bytes), first,
+                             job.n_out - 1);
     ++ahead;
   };
 #pragma unroll 1
   for (int i = 0; i < args.stages && ahead < end; ++i) copy_next(i);
-  // All tiles of a block have the same codebook.
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
-  copy_codebook(codebook_place(static_cast<DType>(job_of(args, tile).type)), args.codebook,
-                codebook);
+  if (args.weights_at != 0) {
+    // All tiles of a block have the same codebook.
+    copy_codebook(codebook_place(static_cast<DType>(job_of(args, tile).type)), args.codebook,
+                  codebook);
+  }
   wait_for_previous_kernel();
   auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
   auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
-  const OwnBlocks own = stage_columns<kWarps>(args, first_row, x_copies, q, of_blocks);
-  x_copies.wait();
-  if (args.totals != 0) put_totals(own, of_blocks);
+  stage_columns<kWarps>(args, first_row, q, of_blocks);
+  if (args.totals != 0) put_totals<kWarps>(x.blocks, of_blocks);
 
-  // The first four warps store element `warp` of the fragment.
+  // Warp i of the first four stores the elements i of the fragments.
   const int column = lane % 4 * 2 + warp % 2;
   const int output = lane / 4 + warp / 2 * 8;
-  const int row = row_at(args, first_row + column);
-  const bool has_row = warp < 4 && first_row + column < args.rows;
+  int row = -1;
+  if (warp < kStoring && first_row + column < args.rows) row = row_at(args, first_row + column);
   int stage = 0;
 #pragma unroll 1
   for (;;) {
     const LinearDecodeJob& job = job_of(args, tile);
-    const int o = (tile - job.first_block) * kDecodeTileOutputs + output;
-    const bool stores = has_row && o < job.n_out;
-    float* const y = job.y + row * job.y_stride + o;
-    // The value to accumulate to is loaded early.
-    const float old = stores && job.accumulate != 0 ? *y : 0;
+    float* y = nullptr;
+    float old = 0;
+    if (row >= 0) {
+      const int o = (tile - job.first_block) * kDecodeTileOutputs + output;
+      if (o < job.n_out) {
+        y = job.y + row * job.y_stride + o;
+        // The value to accumulate to is loaded early.
+        if (job.accumulate != 0) old = *y;
+      }
+    }
     copies.wait(stage);
     __syncthreads();
     uint8_t* const tile_weights = weights + stage * args.stage_bytes;
@@ -155,7 +161,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     multiply_staged<kWarps>(job, tile_weights, x, args.totals != 0, codebook, sums);
     auto* const shown = reinterpret_cast<float*>(tile_weights);
     share_partials<kWarps>(sums, shown);
-    if (stores) {
+    if (y != nullptr) {
       const float v = sum_of_element<kWarps>(shown, warp, lane) * job.scale;
       *y = job.accumulate != 0 ? old + v : v;
     }

@@ -14,6 +14,8 @@ namespace chimere::kernels::cuda {
 #define CHIMERE_BULK_COPIES 0
 #endif
 
+inline constexpr bool kHasBulkCopies = CHIMERE_BULK_COPIES != 0;
+
 /// The copies of one warp. All its lanes make every call together.
 class WarpCopies {
  public:
@@ -140,6 +142,42 @@ class RingCopies {
     static_cast<void>(stage);
 #endif
     copy_rows(to, from, bytes);
+  }
+
+  /// Starts copying kRows consecutive packed rows at `from`, of `bytes` each, to rows `stride` bytes
+  /// apart at `to`, with one look at their alignment. Of rows after `last`, copies the row `last`.
+  template <int kRows>
+  __device__ __forceinline__ void begin_rows(int stage, uint8_t* to, int stride,
+                                             const uint8_t* from, int bytes, int first, int last) {
+#if CHIMERE_BULK_COPIES
+    const auto misaligned =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+    if (misaligned % 16 == 0) {
+      if (first_lane()) {
+        const uint32_t arrived = arrived_ + 8 * static_cast<uint32_t>(stage);
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
+                     "r"(kRows * bytes)
+                     : "memory");
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) {
+          asm volatile(
+              "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+              "[%3];" ::"r"(at + static_cast<uint32_t>(i * stride)),
+              "l"(from + static_cast<int64_t>(min(first + i, last)) * bytes), "r"(bytes),
+              "r"(arrived)
+              : "memory");
+        }
+      }
+      return;
+    }
+#else
+    static_cast<void>(stage);
+#endif
+#pragma unroll 1
+    for (int i = 0; i < kRows; ++i) {
+      copy_rows(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes);
+    }
   }
 
   /// Starts copying rows first, first + step, ... below `rows` of packed rows at `from`, `bytes`
