@@ -219,13 +219,12 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   }
 }
 
-/// The addresses of a block of 32 for load_matrices(): words[2 v + h] are the lane's part of half h
-/// of the rows of x, of the block `apart` blocks after the first for v = 1.
-__device__ __forceinline__ const int8_t* matrices_of_columns(const StagedColumns& x, int block,
-                                                             int apart) {
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
-  const int matrix = lane / 8;
-  return x.q + ((block + matrix / 2 * apart) * kRoundedTile + lane % 8) * 32 + matrix % 2 * 16;
+/// A lane's address for load_matrices() of 16 bytes of 16 weight rows. The matrices: rows 0 to 7 and
+/// 8 to 15, of lanes 0 to 15 and, `apart` bytes further, of the others.
+__device__ __forceinline__ const uint8_t* matrices_of_rows(const uint8_t* rows, int stride,
+                                                           int apart) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  return rows + lane % 16 * stride + lane / 16 * apart;
 }
 
 /// d and total, or d and sums, of this lane's columns 2 part and 2 part + 1.
@@ -257,14 +256,15 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   constexpr int kScalePlane = kLayout.plane[0] + (kLayout.plane[2] != 0 ? kLayout.plane[1] : 0);
   constexpr int kApart = kWide ? kPartials : 1;  // blocks between the two of a pass
   constexpr int kStep = kWide ? 2 * kPartials : kPartials;
-  const int warp = static_cast<int>(threadIdx.x / kWarp);
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const auto warp = static_cast<int>(threadIdx.x / kWarp);
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int part = lane % 4;
   const int first = kWide ? warp : 2 * warp;
-  const int matrix = lane / 8;
-  const uint8_t* units = weights + (matrix % 2 * 8 + lane % 8) * stride + first * 16 +
-                         matrix / 2 * (kSuper ? kApart * 16 : x.blocks * 16);
-  const int8_t* columns = matrices_of_columns(x, first, kApart);
+  const uint8_t* units = matrices_of_rows(weights + first * 16, stride,
+                                          kSuper ? kApart * 16 : x.blocks * 16);
+  // words[2 v + h] are of half h of block v of the pass.
+  const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 + lane / 8 % 2 * 16 +
+                          lane / 16 * (kApart * kRoundedTile * 32);
   const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
   const uint8_t* const row = weights + lane / 4 * stride;
   const uint8_t* fifths = row + x.blocks * 16 + first * 4;
@@ -273,7 +273,7 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   const int other = 8 * stride;  // from a row of the lane to its second row
   [[maybe_unused]] const uint32_t fifth_mask = 0x11111111U << part;
 #pragma unroll 2
-  for (int begin = 0; begin < x.blocks; begin += kStep) {
+  for (int passes = x.blocks / kStep; passes > 0; --passes) {
     uint32_t b[4];
     load_matrices(columns, b);
     uint32_t words[kSuper ? 1 : 2][4];
@@ -368,15 +368,16 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   constexpr bool kWide = kWarps == kWideTileWarps;
   constexpr int kStep = kWide ? 2 * kPartials : kPartials;
   constexpr int kBetween = kWide ? 1 : 2;  // groups of a block that the warp multiplies
-  const int warp = static_cast<int>(threadIdx.x / kWarp);
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const auto warp = static_cast<int>(threadIdx.x / kWarp);
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int part = lane % 4;
   const int first = kWide ? warp / 2 : warp;
   const int half = kWide ? warp % 2 : 0;
-  const int matrix = lane / 8;
+  // words[v] are of the half of block v of the pass, or words[2 v + h] of half h of block v.
   const int8_t* columns =
-      x.q + ((first + matrix / kBetween * 8) * kRoundedTile + lane % 8) * 32 +
-      (kWide ? half : matrix % 2) * 16;
+      x.q + first * kRoundedTile * 32 + lane % 8 * 32 +
+      (kWide ? half * 16 + lane / 8 * (8 * kRoundedTile * 32)
+             : lane / 8 % 2 * 16 + lane / 16 * (8 * kRoundedTile * 32));
   const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
   const uint8_t* const row = weights + lane / 4 * stride;
   const uint8_t* nibbles = row + first * 16 + half * 8 + part % 2 * 4;
@@ -388,7 +389,7 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   const int left = part < 2 ? 2 : 30;
   const int pair_left = 6 - 2 * part;
 #pragma unroll 2
-  for (int begin = 0; begin < x.blocks; begin += kStep) {
+  for (int passes = x.blocks / kStep; passes > 0; --passes) {
     uint32_t b[4];
     load_matrices(columns, b);
     uint32_t super[2][2];  // of row r: two blocks in a word

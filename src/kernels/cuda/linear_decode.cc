@@ -134,12 +134,16 @@ bool share_codebook(std::span<const LinearJob> jobs) {
   });
 }
 
-/// Whether no tile of linear_tile_8 reads the sums of x's blocks (LinearDecodeArgs::totals).
-bool replaces_sums(std::span<const LinearJob> jobs, bool wide) {
-  return std::ranges::all_of(jobs, [&](const LinearJob& job) {
-    return !has_minimum(job.w.type) ||
-           (takes_matrices(job.w.type) && job.w.n_in / 32 % matrix_blocks(wide) == 0);
-  });
+/// Sets how linear_tile_8 multiplies. No tile may read the sums of x's blocks once they are replaced.
+void choose_product(std::span<const LinearJob> jobs, bool wide, LinearDecodeArgs& args) {
+  const auto has = [&](auto predicate) {
+    return std::ranges::any_of(jobs, [&](const LinearJob& job) { return predicate(job.w.type); });
+  };
+  const bool reads_sums = has([](DType t) { return has_minimum(t) && !takes_matrices(t); });
+  const bool totals = has([](DType t) { return has_minimum(t) && takes_matrices(t); });
+  const bool whole = args.n_in / 32 % matrix_blocks(wide) == 0;
+  args.matrices = whole && !(reads_sums && totals) ? 1 : 0;
+  args.totals = args.matrices != 0 && totals ? 1 : 0;
 }
 
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
@@ -165,7 +169,7 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   const uint32_t blocks = stay ? resident : tiles;
   args.block_tiles = static_cast<int32_t>(tiles / blocks);
   args.more_tiles = static_cast<int32_t>(tiles % blocks);
-  args.totals = shape.staged && replaces_sums(jobs, wide) ? 1 : 0;
+  choose_product(jobs, wide, args);
   args.stages = stay ? kLinearTileStages : 1;
   const TileMemory memory = tile_memory(shape, jobs, args.stages);
   args.weights_at = static_cast<int32_t>(memory.weights_at);

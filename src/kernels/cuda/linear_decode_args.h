@@ -104,7 +104,8 @@ struct LinearDecodeArgs {
   int32_t more_tiles;
   int32_t stages;  ///< tiles whose weights are in shared memory
   int32_t stage_bytes;
-  int32_t totals;  ///< no tile reads the blocks' sums: they are replaced by BlockTotals
+  int32_t matrices;  ///< tiles of takes_matrices() types are multiplied by multiply_by_matrices()
+  int32_t totals;    ///< for them, the blocks' sums are replaced by BlockTotals
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

@@ -77,19 +77,36 @@ __device__ __forceinline__ void put_totals(int blocks, RoundedBlock* of_blocks) 
   }
 }
 
-/// The sums of the tile at `weights`.
+/// Calls f.operator()<kType>() if `type` is one of takes_matrices(); says whether. Comparisons, unlike
+/// a table of branches, load nothing.
+template <class F>
+__device__ __forceinline__ bool with_matrix_type(DType type, F f) {
+  if (type == DType::kQ6_K) {
+    f.template operator()<DType::kQ6_K>();
+  } else if (type == DType::kQ5_K) {
+    f.template operator()<DType::kQ5_K>();
+  } else if (type == DType::kQ4_K) {
+    f.template operator()<DType::kQ4_K>();
+  } else if (type == DType::kQ8_0) {
+    f.template operator()<DType::kQ8_0>();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The sums of the tile at `weights`. `matrices`: LinearDecodeArgs::matrices.
 template <int kWarps>
 __device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, const uint8_t* weights,
-                                                const StagedColumns& x, bool totals,
+                                                const StagedColumns& x, bool matrices,
                                                 const uint32_t* codebook, TileSums<1>& sums) {
-  constexpr bool kWide = kWarps == kWideTileWarps;
-  with_integer_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
-    if constexpr (takes_matrices(kType)) {
-      if (x.blocks % matrix_blocks(kWide) == 0 && (!has_minimum(kType) || totals)) {
+  const auto type = static_cast<DType>(job.type);
+  if (matrices && with_matrix_type(type, [&]<DType kType>() CHIMERE_INLINED {
         multiply_by_matrices<kType, kWarps>(weights, job.tile_stride, x, sums);
-        return;
-      }
-    }
+      })) {
+    return;
+  }
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
     multiply_tile<kType, 1, kWarps>(weights, job.tile_stride, x, codebook, sums);
   });
 }
@@ -158,7 +175,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     __syncthreads();
     uint8_t* const tile_weights = weights + stage * args.stage_bytes;
     TileSums<1> sums = {};
-    multiply_staged<kWarps>(job, tile_weights, x, args.totals != 0, codebook, sums);
+    multiply_staged<kWarps>(job, tile_weights, x, args.matrices != 0, codebook, sums);
     auto* const shown = reinterpret_cast<float*>(tile_weights);
     share_partials<kWarps>(sums, shown);
     if (y != nullptr) {

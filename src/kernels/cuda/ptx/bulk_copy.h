@@ -153,21 +153,19 @@ class RingCopies {
     const auto misaligned =
         static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
     if (misaligned % 16 == 0) {
-      if (first_lane()) {
+      // A lane for each row.
+      const auto i = static_cast<int>(threadIdx.x % kWarp);
+      if (i < kRows) {
         const uint32_t arrived = arrived_ + 8 * static_cast<uint32_t>(stage);
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
-                     "r"(kRows * bytes)
+                     "r"(bytes)
                      : "memory");
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          asm volatile(
-              "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-              "[%3];" ::"r"(at + static_cast<uint32_t>(i * stride)),
-              "l"(from + static_cast<int64_t>(min(first + i, last)) * bytes), "r"(bytes),
-              "r"(arrived)
-              : "memory");
-        }
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i * stride));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(at),
+            "l"(from + static_cast<int64_t>(min(first + i, last)) * bytes), "r"(bytes), "r"(arrived)
+            : "memory");
       }
       return;
     }
