@@ -2,9 +2,9 @@
 // warps or of sixteen. Warp w computes partial sums 2 w and 2 w + 1 of rule 4; of sixteen, partial
 // sum w.
 //
-// multiply_tile() takes every type. multiply_by_matrices() is the fast version for the types of most
-// models and rows of whole passes over the partial sums: ldmatrix loads the weights' nibbles and the
-// rows of x in the order of the fragments, and the scales of two blocks are loaded together.
+// multiply_tile() takes every type. multiply_by_matrices() is the fast version for the types of
+// most models and for rows of whole passes over the partial sums: ldmatrix loads the weights'
+// nibbles and the rows of x in the order of the fragments, and scales are loaded for two blocks.
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 
@@ -219,8 +219,8 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   }
 }
 
-/// A lane's address for load_matrices() of 16 bytes of 16 weight rows. The matrices: rows 0 to 7 and
-/// 8 to 15, of lanes 0 to 15 and, `apart` bytes further, of the others.
+/// A lane's address for load_matrices() of 16 bytes of 16 weight rows. words[0] and [1] are of rows
+/// 0 to 7 and 8 to 15, words[2] and [3] the same `apart` bytes further.
 __device__ __forceinline__ const uint8_t* matrices_of_rows(const uint8_t* rows, int stride,
                                                            int apart) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
@@ -243,9 +243,9 @@ __device__ __forceinline__ Word load_shared(const uint8_t* from) {
   return SharedRow::load<Word>(from);
 }
 
-/// multiply_by_matrices() for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds two blocks: one of each
-/// partial sum, or with sixteen warps both to the same. Instructions of Q5_K for each product of
-/// 16 x 8 x 32, in all about 50: 14 unpack, 10 decode scales, 16 add, 6 load, 1 multiplies.
+/// multiply_by_matrices() for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds two blocks: one of
+/// each partial sum, or with sixteen warps both to the same. Of the 51 instructions of Q5_K for a
+/// product of 16 x 8 x 32, 10 unpack, 14 decode scales, 16 add, 5 load and 1 multiplies.
 template <DType kType, int kWarps>
 __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, int stride,
                                                       const StagedColumns& x, TileSums<1>& sums) {
@@ -359,9 +359,8 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
 }
 
 /// multiply_by_matrices() for Q6_K. A pass adds four groups of 16: both of two blocks, or with
-/// sixteen warps one of four blocks. The tensor core multiplies by four times the integer, which one
-/// bit operation subtracts 32 from: its six bits are the highest of a byte, and the sign bit is
-/// inverted.
+/// sixteen warps one of four blocks. The tensor core multiplies by four times the integer: with its
+/// six bits as the highest of a byte, inverting the sign bit subtracts 32.
 template <int kWarps>
 __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride,
                                               const StagedColumns& x, TileSums<1>& sums) {

@@ -134,7 +134,7 @@ bool share_codebook(std::span<const LinearJob> jobs) {
   });
 }
 
-/// Sets how linear_tile_8 multiplies. No tile may read the sums of x's blocks once they are replaced.
+/// Sets how linear_tile_8 multiplies. No tile may read the sums of x's blocks if they are replaced.
 void choose_product(std::span<const LinearJob> jobs, bool wide, LinearDecodeArgs& args) {
   const auto has = [&](auto predicate) {
     return std::ranges::any_of(jobs, [&](const LinearJob& job) { return predicate(job.w.type); });
