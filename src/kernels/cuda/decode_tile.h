@@ -227,6 +227,10 @@ __device__ __forceinline__ const uint8_t* matrices_of_rows(const uint8_t* rows, 
   return rows + lane % 16 * stride + lane / 16 * apart;
 }
 
+/// Passes of multiply_by_matrices() per iteration of its loop: code that a launch runs for the first
+/// time is fetched from L2, which costs more than the instructions that a longer loop saves.
+inline constexpr int kPassesAtOnce = 1;
+
 /// d and total, or d and sums, of this lane's columns 2 part and 2 part + 1.
 __device__ __forceinline__ uint4 load_blocks(const RoundedBlock* blocks) {
   return *reinterpret_cast<const uint4*>(blocks);
@@ -260,8 +264,8 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const int part = lane % 4;
   const int first = kWide ? warp : 2 * warp;
-  const uint8_t* units = matrices_of_rows(weights + first * 16, stride,
-                                          kSuper ? kApart * 16 : x.blocks * 16);
+  const uint8_t* units =
+      matrices_of_rows(weights + first * 16, stride, kSuper ? kApart * 16 : x.blocks * 16);
   // words[2 v + h] are of half h of block v of the pass.
   const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 + lane / 8 % 2 * 16 +
                           lane / 16 * (kApart * kRoundedTile * 32);
@@ -272,7 +276,7 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   const uint8_t* supers = row + x.blocks * (kScalePlane + 2) + first / 8 * 4;
   const int other = 8 * stride;  // from a row of the lane to its second row
   [[maybe_unused]] const uint32_t fifth_mask = 0x11111111U << part;
-#pragma unroll 2
+#pragma unroll kPassesAtOnce
   for (int passes = x.blocks / kStep; passes > 0; --passes) {
     uint32_t b[4];
     load_matrices(columns, b);
@@ -373,10 +377,9 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   const int first = kWide ? warp / 2 : warp;
   const int half = kWide ? warp % 2 : 0;
   // words[v] are of the half of block v of the pass, or words[2 v + h] of half h of block v.
-  const int8_t* columns =
-      x.q + first * kRoundedTile * 32 + lane % 8 * 32 +
-      (kWide ? half * 16 + lane / 8 * (8 * kRoundedTile * 32)
-             : lane / 8 % 2 * 16 + lane / 16 * (8 * kRoundedTile * 32));
+  const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 +
+                          (kWide ? half * 16 + lane / 8 * (8 * kRoundedTile * 32)
+                                 : lane / 8 % 2 * 16 + lane / 16 * (8 * kRoundedTile * 32));
   const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
   const uint8_t* const row = weights + lane / 4 * stride;
   const uint8_t* nibbles = row + first * 16 + half * 8 + part % 2 * 4;
@@ -387,7 +390,7 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   // Rotations move the nibbles to bits 2 to 5, and a shift the pair to bits 6 and 7.
   const int left = part < 2 ? 2 : 30;
   const int pair_left = 6 - 2 * part;
-#pragma unroll 2
+#pragma unroll kPassesAtOnce
   for (int passes = x.blocks / kStep; passes > 0; --passes) {
     uint32_t b[4];
     load_matrices(columns, b);
@@ -406,7 +409,7 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
     for (int v = 0; v < 4 / kBetween; ++v) {
       const uint4 blocks = load_blocks(of_columns + v * 8 * kRoundedTile);
       const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
-      uint32_t pair[2][2];   // of row r, group h
+      uint32_t pair[2][2];  // of row r, group h
       int scale[2][2];
       float of_super[2];
 #pragma unroll

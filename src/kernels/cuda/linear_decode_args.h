@@ -97,7 +97,7 @@ struct LinearDecodeArgs {
   int32_t passes;      ///< a block computes kLinearDecodeOutputs * passes outputs of a job
   int32_t weights_at;  ///< linear_tile_N: offset of the weights in dynamic shared memory
   // linear_tile_8. With more than one stage a block takes several tiles, of jobs with one codebook.
-  int32_t x_at;    ///< offset of the tile of x
+  int32_t x_at;  ///< offset of the tile of x
   // Of the tiles of kDecodeTileOutputs outputs, every block takes block_tiles consecutive ones, and
   // the first more_tiles blocks one more.
   int32_t block_tiles;

@@ -8,13 +8,13 @@
 // shared memory too, so that a block waits only once for L2. If there are more tiles than resident
 // blocks, its blocks stay for the whole launch and share the tiles evenly, as do multiprocessors
 // that get blocks in turn: while a block multiplies one, the copy engine brings the weights of the
-// next, and x is read once per block. Bytes: each weight once per kColumns rows; otherwise the rows'
-// integers once per tile, from L2. With at most one tile for a multiprocessor, linear_tile_8_wide
-// has sixteen warps for it.
+// next, and x is read once per block. Bytes: each weight once per kColumns rows; otherwise the
+// rows' integers once per tile, from L2. With at most one tile for a multiprocessor,
+// linear_tile_8_wide has sixteen warps for it.
 //
 // linear_tile_8 is bound by instructions. With weight rows of 2,048 a warp executes for each 512
-// weights (a product of 16 x 8 x 32) 51 of Q5_K, 45 of Q4_K, 71 of Q6_K and 23 of Q8_0, and about 40
-// for a tile's copies, barriers and sums and for its part of a block's start.
+// weights (a product of 16 x 8 x 32) 51 of Q5_K, 45 of Q4_K, 71 of Q6_K and 23 of Q8_0, and about
+// 40 for a tile's copies, barriers and sums and for its part of a block's start.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_tile.h"
@@ -136,10 +136,9 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   const auto copy_next = [&](int stage) CHIMERE_INLINED {
     const LinearDecodeJob& job = job_of(args, ahead);
     const int first = (ahead - job.first_block) * kDecodeTileOutputs + kRows * warp;
-    copies.begin_rows<kRows>(stage,
-                             weights + stage * args.stage_bytes + kRows * warp * job.tile_stride,
-                             job.tile_stride, job.w, static_cast<int>(job.row_bytes), first,
-                             job.n_out - 1);
+    copies.begin_rows<kRows>(
+        stage, weights + stage * args.stage_bytes + kRows * warp * job.tile_stride, job.tile_stride,
+        job.w, static_cast<int>(job.row_bytes), first, job.n_out - 1);
     ++ahead;
   };
 #pragma unroll 1

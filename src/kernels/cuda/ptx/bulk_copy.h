@@ -144,9 +144,9 @@ class RingCopies {
     copy_rows(to, from, bytes);
   }
 
-  /// Starts copying kRows consecutive packed rows, the first of them row `first` of those at `from`,
-  /// of `bytes` each, to rows `stride` bytes apart at `to`. In place of rows after `last`, copies
-  /// row `last`.
+  /// Starts copying kRows consecutive packed rows, the first of them row `first` of those at
+  /// `from`, of `bytes` each, to rows `stride` bytes apart at `to`. In place of rows after `last`,
+  /// copies row `last`.
   template <int kRows>
   __device__ __forceinline__ void begin_rows(int stage, uint8_t* to, int stride,
                                              const uint8_t* from, int bytes, int first, int last) {
