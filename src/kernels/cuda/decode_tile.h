@@ -227,8 +227,8 @@ __device__ __forceinline__ const uint8_t* matrices_of_rows(const uint8_t* rows, 
   return rows + lane % 16 * stride + lane / 16 * apart;
 }
 
-/// Passes of multiply_by_matrices() per iteration of its loop: code that a launch runs for the first
-/// time is fetched from L2, which costs more than the instructions that a longer loop saves.
+/// Passes of multiply_by_matrices() per iteration of its loop: code that a launch runs for the
+/// first time is fetched from L2, which costs more than the instructions that a longer loop saves.
 inline constexpr int kPassesAtOnce = 1;
 
 /// d and total, or d and sums, of this lane's columns 2 part and 2 part + 1.
@@ -236,10 +236,30 @@ __device__ __forceinline__ uint4 load_blocks(const RoundedBlock* blocks) {
   return *reinterpret_cast<const uint4*>(blocks);
 }
 
-/// Byte kIndex of `word` as a float: an exact subtraction, because conversions have a lower rate.
-template <uint32_t kIndex>
+/// Byte kIndex of `word`, less kExcess, as a float: an exact subtraction, because conversions have
+/// a lower rate.
+template <uint32_t kIndex, int kExcess = 0>
 __device__ __forceinline__ float byte_as_float(uint32_t word) {
-  return __uint_as_float(__byte_perm(word, 0x4B000000U, 0x7540U | kIndex)) - 0x1p23F;
+  return __uint_as_float(__byte_perm(word, 0x4B000000U, 0x7540U | kIndex)) -
+         (0x1p23F + static_cast<float>(kExcess));
+}
+
+/// Adds fifth bits to nibbles. `bits` has those of the low nibbles in bit 4 of each byte, those of
+/// the high nibbles in bit 0 of the next byte, of the last byte in the first.
+__device__ __forceinline__ void put_fifth_bits(uint32_t nibbles, uint32_t bits, uint32_t& low,
+                                               uint32_t& high) {
+  low = select_bits(nibbles, bits, 0x0F0F0F0FU);
+  high = rotate_left(select_bits(bits, nibbles, 0x0F0F0F0FU), 28);
+}
+
+/// Adds a group to acc. c: four times the product of integers, accumulated from kDotBiasBits.
+__device__ __forceinline__ void add_quarters(const int32_t (&c)[4], const float (&scale)[2],
+                                             const float (&d)[2], float (&acc)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float dot = fmaf(__int_as_float(c[i]), 0.25F, -0.25F * kDotBias);  // exact
+    acc[i] = fmaf(dot, scale[i / 2] * d[i % 2], acc[i]);
+  }
 }
 
 template <class Word>
@@ -327,11 +347,8 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
         if constexpr (kSuper) {
           const uint32_t nibbles = words[0][2 * u + r];
           if constexpr (kFifthBit) {
-            // The fifth bits of the low nibbles are moved above them, those of the high nibbles too
-            // but to the next byte, of the last byte to the first.
             const uint32_t bits = rotate_left(fifth[u][r] & fifth_mask, 4 - part);
-            a[r] = select_bits(nibbles, bits, 0x0F0F0F0FU);
-            a[2 + r] = rotate_left(select_bits(bits, nibbles, 0x0F0F0F0FU), 28);
+            put_fifth_bits(nibbles, bits, a[r], a[2 + r]);
           } else {
             a[r] = nibbles & 0x0F0F0F0FU;
             a[2 + r] = (nibbles >> 4U) & 0x0F0F0F0FU;
@@ -440,13 +457,7 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
         }
         int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
         mma_k16(a[0], a[1], b[v * kBetween + h], c);
-        float(&acc)[4] = sums.p[h][0];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          // A quarter of the product of integers, exactly.
-          const float dot = fmaf(__int_as_float(c[i]), 0.25F, -0.25F * kDotBias);
-          acc[i] = fmaf(dot, s[i / 2] * d[i % 2], acc[i]);
-        }
+        add_quarters(c, s, d, sums.p[h][0]);
       }
     }
     nibbles += kStep * 16;
@@ -470,6 +481,208 @@ __device__ __forceinline__ void multiply_by_matrices(const uint8_t* weights, int
   } else {
     multiply_groups_of_32<kType, kWarps>(weights, stride, x, sums);
   }
+}
+
+// A team of four warps for a tile: warp w computes partial sums 4 w .. 4 w + 3, so that loads of
+// scales and whatever a warp does once for a tile serve twice as many weights as with eight warps.
+inline constexpr int kTeamWarps = 4;
+
+/// A warp's sums: of partial sum 4 w + p, elements of the fragment.
+using TeamSums = float[4][4];
+
+/// The sums of warp `warp` of a team for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds four blocks
+/// with neighbouring scales. x is as multiply_by_matrices() requires.
+template <DType kType>
+__device__ __forceinline__ void multiply_by_team(const uint8_t* weights, int stride,
+                                                 const StagedColumns& x, int warp, TeamSums& sums) {
+  constexpr bool kSuper = kType != DType::kQ8_0;
+  constexpr bool kFifthBit = kType == DType::kQ5_K;
+  constexpr PackedLayout kLayout = packed_layout(kType);
+  constexpr int kScalePlane = kLayout.plane[0] + (kLayout.plane[2] != 0 ? kLayout.plane[1] : 0);
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  const int part = lane % 4;
+  const int first = 4 * warp;
+  const int high_half = x.blocks * 16;  // of Q8_0's integers
+  const uint8_t* units = matrices_of_rows(weights + first * 16, stride, kSuper ? 16 : high_half);
+  // words[2 v + h] are of half h of block v of two.
+  const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 + lane / 8 % 2 * 16 +
+                          lane / 16 * (kRoundedTile * 32);
+  const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const uint8_t* const row = weights + lane / 4 * stride;
+  const uint8_t* fifths = row + x.blocks * 16 + first * 4;
+  const uint8_t* scales = row + x.blocks * kScalePlane + first * 2;
+  const uint8_t* supers = row + x.blocks * (kScalePlane + 2) + first / 8 * 4;
+  const int other = 8 * stride;  // from a row of the lane to its second row
+  [[maybe_unused]] const uint32_t fifth_mask = 0x11111111U << part;
+#pragma unroll 1
+  for (int passes = x.blocks / kPartials; passes > 0; --passes) {
+    uint32_t fifth[2][4];  // of row r, block u
+    uint32_t scale[2][2];  // of row r, two blocks in a word
+    float d_super[2];
+    float m_super[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (kFifthBit) {
+        const auto four = load_shared<uint4>(fifths + r * other);
+        fifth[r][0] = four.x;
+        fifth[r][1] = four.y;
+        fifth[r][2] = four.z;
+        fifth[r][3] = four.w;
+      }
+      const auto both = load_shared<uint2>(scales + r * other);
+      scale[r][0] = both.x;
+      scale[r][1] = both.y;
+      if constexpr (kSuper) {
+        const auto super = load_shared<uint32_t>(supers + r * other);
+        d_super[r] = f16_bits_to_f32(super & 0xFFFFU);
+        m_super[r] = f16_bits_to_f32(super >> 16U);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      uint32_t b[4];
+      load_matrices(columns + v * (2 * kRoundedTile * 32), b);
+      uint32_t words[kSuper ? 1 : 2][4];
+#pragma unroll
+      for (int u = 0; u < (kSuper ? 1 : 2); ++u) {
+        load_matrices(units + (2 * v + u) * 16, words[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        const uint4 blocks = load_blocks(of_columns + (2 * v + u) * kRoundedTile);
+        const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+        const float totals[2] = {__uint_as_float(blocks.y), __uint_as_float(blocks.w)};
+        uint32_t a[4];
+        float s[2];
+        float m[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const uint32_t word = scale[r][v];
+          if constexpr (kSuper) {
+            const uint32_t nibbles = words[0][2 * u + r];
+            if constexpr (kFifthBit) {
+              const uint32_t bits = rotate_left(fifth[r][2 * v + u] & fifth_mask, 4 - part);
+              put_fifth_bits(nibbles, bits, a[r], a[2 + r]);
+            } else {
+              a[r] = nibbles & 0x0F0F0F0FU;
+              a[2 + r] = (nibbles >> 4U) & 0x0F0F0F0FU;
+            }
+            s[r] = d_super[r] * (u == 0 ? byte_as_float<0>(word) : byte_as_float<2>(word));
+            m[r] = m_super[r] * (u == 0 ? byte_as_float<1>(word) : byte_as_float<3>(word));
+          } else {
+            a[r] = words[u][r];
+            a[2 + r] = words[u][2 + r];
+            s[r] = f16_bits_to_f32(u == 0 ? word & 0xFFFFU : word >> 16U);
+            m[r] = 0;
+          }
+        }
+        int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+        const uint32_t b_of_block[2] = {b[2 * u], b[2 * u + 1]};
+        mma_k32(a, b_of_block, c);
+        add_dots<kSuper>(c, s, m, d, totals, sums[2 * v + u]);
+      }
+    }
+    units += kPartials * 16;
+    columns += kPartials * kRoundedTile * 32;
+    of_columns += kPartials * kRoundedTile;
+    if constexpr (kFifthBit) fifths += kPartials * 4;
+    scales += kPartials * 2;
+    if constexpr (kSuper) supers += kPartials / 8 * 4;
+  }
+}
+
+/// The same for Q6_K. A pass adds both groups of 16 of two neighbouring blocks.
+template <>
+__device__ __forceinline__ void multiply_by_team<DType::kQ6_K>(const uint8_t* weights, int stride,
+                                                               const StagedColumns& x, int warp,
+                                                               TeamSums& sums) {
+  constexpr int kStep = kPartials / 2;
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  const int part = lane % 4;
+  const int first = 2 * warp;
+  // words[2 v + h] are of half h of block v of the pass.
+  const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 + lane / 8 % 2 * 16 +
+                          lane / 16 * (kRoundedTile * 32);
+  const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const uint8_t* const row = weights + lane / 4 * stride;
+  const uint8_t* nibbles = row + first * 16 + part % 2 * 4;
+  const uint8_t* pairs = row + x.blocks * 16 + first * 8;
+  const uint8_t* scales = row + x.blocks * 24 + first * 2;
+  const uint8_t* supers = row + x.blocks * 26;
+  const int other = 8 * stride;
+  const int left = part < 2 ? 2 : 30;
+  const int pair_left = 6 - 2 * part;
+#pragma unroll 1
+  for (int passes = x.blocks / kStep; passes > 0; --passes) {
+    uint32_t b[4];
+    load_matrices(columns, b);
+    uint32_t pair[2][4];  // of row r, group 2 v + h
+    uint32_t scale[2];    // four scales, each larger by 128
+    float of_super[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const auto four = load_shared<uint4>(pairs + r * other);
+      pair[r][0] = four.x;
+      pair[r][1] = four.y;
+      pair[r][2] = four.z;
+      pair[r][3] = four.w;
+      scale[r] = load_shared<uint32_t>(scales + r * other) ^ 0x80808080U;
+      of_super[r] = f16_bits_to_f32(load_shared<uint16_t>(supers + r * other));
+    }
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      const uint4 blocks = load_blocks(of_columns + v * kRoundedTile);
+      const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        uint32_t a[2];
+        float s[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const auto word = load_shared<uint32_t>(nibbles + v * 16 + h * 8 + r * other);
+          const uint32_t low = and_or(rotate_left(word, left), 0x3C3C3C3CU, 0x80808080U);
+          a[r] = low ^ ((pair[r][2 * v + h] << pair_left) & 0xC0C0C0C0U);
+          const float more =
+              v == 0 ? (h == 0 ? byte_as_float<0, 128>(scale[r]) : byte_as_float<1, 128>(scale[r]))
+                     : (h == 0 ? byte_as_float<2, 128>(scale[r]) : byte_as_float<3, 128>(scale[r]));
+          s[r] = of_super[r] * more;
+        }
+        int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+        mma_k16(a[0], a[1], b[2 * v + h], c);
+        add_quarters(c, s, d, sums[2 * v + h]);
+      }
+    }
+    nibbles += kStep * 16;
+    columns += kStep * kRoundedTile * 32;
+    of_columns += kStep * kRoundedTile;
+    pairs += kStep * 8;
+    scales += kStep * 2;
+    supers += kStep / 8 * 2;
+  }
+}
+
+/// Writes the partial sums of warp `warp` of a team to shared `memory` of the team, kPartials * 128
+/// floats, aligned to 16 bytes.
+__device__ __forceinline__ void put_team_sums(const TeamSums& sums, int warp, float* memory) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    reinterpret_cast<float4*>(memory)[(i * kTeamWarps + warp) * kWarp + lane] =
+        make_float4(sums[0][i], sums[1][i], sums[2][i], sums[3][i]);
+  }
+}
+
+/// The tree of 16 for element i of this lane's fragment, from memory written by put_team_sums().
+__device__ __forceinline__ float team_sum_of_element(const float* memory, int i) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  float4 s[kTeamWarps];
+#pragma unroll
+  for (int w = 0; w < kTeamWarps; ++w) {
+    s[w] = reinterpret_cast<const float4*>(memory)[(i * kTeamWarps + w) * kWarp + lane];
+  }
+  const float t[4] = {(s[0].x + s[2].x) + (s[1].x + s[3].x), (s[0].y + s[2].y) + (s[1].y + s[3].y),
+                      (s[0].z + s[2].z) + (s[1].z + s[3].z), (s[0].w + s[2].w) + (s[1].w + s[3].w)};
+  return (t[0] + t[2]) + (t[1] + t[3]);
 }
 
 /// Writes the partial sums of a block of kWarps warps to shared `memory`, kPartials * 128 floats,

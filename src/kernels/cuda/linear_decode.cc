@@ -19,6 +19,7 @@ constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
 constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
 constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
 constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile8Teams = {"linear_tile", "linear_tile_8_teams"};
 constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
@@ -146,6 +147,11 @@ void choose_product(std::span<const LinearJob> jobs, bool wide, LinearDecodeArgs
   args.totals = args.matrices != 0 && totals ? 1 : 0;
 }
 
+/// Whether linear_tile_8_teams multiplies by the matrix.
+bool takes_teams(const LinearJob& job) {
+  return takes_matrices(job.w.type) && reinterpret_cast<uintptr_t>(job.w.data) % 16 == 0;
+}
+
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
 const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
@@ -175,8 +181,12 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   args.weights_at = static_cast<int32_t>(memory.weights_at);
   args.stage_bytes = static_cast<int32_t>(memory.stage_bytes);
   args.x_at = static_cast<int32_t>(memory.x_at);
+  const bool teams = stay && args.matrices != 0 && blocks * kLinearTileStages >= tiles &&
+                     std::ranges::all_of(jobs, takes_teams);
   operands.stream.launch(
-      wide ? kLinearTile8Wide : *shape.kernel,
+      wide    ? kLinearTile8Wide
+      : teams ? kLinearTile8Teams
+              : *shape.kernel,
       {.grid = {blocks, ceil_div(args.rows, shape.rows)},
        .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
        .shared_bytes = static_cast<uint32_t>(memory.bytes),

@@ -77,6 +77,7 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
   for (const int64_t n_in : {512, 1024, 1536}) {
     expect_bits_of_ref(LinearProblem(random, 8, n_in, {type}, 40));
     expect_bits_of_ref(LinearProblem(random, 5, n_in, {type}, 120, 40), 1);
+    expect_bits_of_ref(LinearProblem(random, 7, n_in, {type}, 96, 49), 1);
   }
   // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
@@ -107,6 +108,7 @@ TEST(CudaLinear, BlocksTakeTilesOfSeveralTypes) {
                              Types{DType::kQ2_K, DType::kQ8_0, DType::kQ6_K}}) {
     for (const int64_t n_in : {512, 2048}) {
       expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 72), 1);
+      expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24, 17), 1);
       expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24), 64);
     }
   }

@@ -70,10 +70,9 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
   wait_for_copies();
 }
 
-/// Replaces the sums of the staged blocks (BlockTotal), which the block has copied.
+/// Replaces the sums of the staged blocks (BlockTotal), which the block sees.
 template <int kWarps>
 __device__ __forceinline__ void put_totals(int blocks, RoundedBlock* of_blocks) {
-  __syncthreads();
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < blocks * kRoundedTile; i += kWarps * kWarp) {
     const RoundedBlock block = of_blocks[i];
@@ -154,7 +153,10 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
   stage_columns<kWarps>(args, first_row, q, of_blocks);
-  if (args.totals != 0) put_totals<kWarps>(x.blocks, of_blocks);
+  if (args.totals != 0) {
+    __syncthreads();
+    put_totals<kWarps>(x.blocks, of_blocks);
+  }
 
   // Warp i of the first four stores the elements i of the fragments.
   const int column = lane % 4 * 2 + warp % 2;
@@ -193,6 +195,79 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
       copy_next(stage);
     }
     stage = stage + 1 == args.stages ? 0 : stage + 1;
+  }
+}
+
+/// Computes this block's tiles, all of takes_matrices() types, with LinearDecodeArgs::matrices: a
+/// team of four warps for each of two tiles at a time. Each team begins once its own tile has come.
+__device__ __forceinline__ void team_tiles(const LinearDecodeArgs& args, uint8_t* shared) {
+  constexpr int kTeams = kLinearDecodeThreads / kWarp / kTeamWarps;
+  constexpr int kRows = kDecodeTileOutputs / kTeamWarps;  // that a warp copies
+  static_assert(kTeams == kLinearTileStages && kRoundedTile * kDecodeTileOutputs == 4 * kWarp);
+  __shared__ uint64_t arrived[kTeams * kTeamWarps];
+  let_next_kernel_start();
+  const auto warp = static_cast<int>(threadIdx.x / kWarp % kTeamWarps);
+  const auto team = static_cast<int>(threadIdx.x / (kWarp * kTeamWarps));
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  const int first_row = static_cast<int>(blockIdx.y) * kRoundedTile;
+  uint8_t* const weights = shared + args.weights_at + team * args.stage_bytes;
+  const auto index = static_cast<int>(blockIdx.x);
+  int tile = index * args.block_tiles + min(index, args.more_tiles);
+  const int end = tile + args.block_tiles + (index < args.more_tiles ? 1 : 0);
+  tile += team;
+  TeamCopies<kTeamWarps> copies(arrived + team * kTeamWarps, warp);
+  auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
+  auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
+  const StagedColumns x = {q, of_blocks, args.n_in / 32};
+  const int column = lane % 4 * 2 + warp % 2;
+  const int output = lane / 4 + warp / 2 * 8;
+  bool begins = true;
+#pragma unroll 1
+  for (;;) {
+    const bool has_tile = tile < end;
+    const LinearDecodeJob& job = job_of(args, tile);
+    const int first = (tile - job.first_block) * kDecodeTileOutputs;
+    if (has_tile) {
+      copies.begin_rows<kRows>(weights + kRows * warp * job.tile_stride, job.tile_stride, job.w,
+                               static_cast<int>(job.row_bytes), first + kRows * warp,
+                               job.n_out - 1);
+    }
+    if (begins) {
+      begins = false;
+      wait_for_previous_kernel();
+      stage_columns<kLinearDecodeThreads / kWarp>(args, first_row, q, of_blocks);
+      __syncthreads();
+      if (args.totals != 0) {
+        put_totals<kLinearDecodeThreads / kWarp>(x.blocks, of_blocks);
+        __syncthreads();
+      }
+    }
+    float* y = nullptr;
+    float old = 0;
+    if (has_tile && first + output < job.n_out && first_row + column < args.rows) {
+      y = job.y + row_at(args, first_row + column) * job.y_stride + first + output;
+      // The value to accumulate to is loaded early.
+      if (job.accumulate != 0) old = *y;
+    }
+    copies.wait(has_tile);
+    TeamSums sums = {};
+    if (has_tile) {
+      with_matrix_type(static_cast<DType>(job.type), [&]<DType kType>() CHIMERE_INLINED {
+        multiply_by_team<kType>(weights, job.tile_stride, x, warp, sums);
+      });
+    }
+    auto* const shown = reinterpret_cast<float*>(weights);
+    __syncthreads();
+    put_team_sums(sums, warp, shown);
+    __syncthreads();
+    if (y != nullptr) {
+      const float v = team_sum_of_element(shown, warp) * job.scale;
+      *y = job.accumulate != 0 ? old + v : v;
+    }
+    tile += kTeams;
+    if (tile - team >= end) return;
+    before_bulk_copies();
+    __syncthreads();
   }
 }
 
@@ -261,6 +336,11 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearDecodeThreads, 3, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   staged_tiles<kTileWarps>(args, shared);
+}
+/// For one or two tiles a block, of the types of most models.
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_teams, kLinearDecodeThreads, 3, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  team_tiles(args, shared);
 }
 /// For few tiles, of which a multiprocessor has one, or two beside blocks of the previous kernel.
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide, kWideTileThreads, 2, LinearDecodeArgs, args) {
