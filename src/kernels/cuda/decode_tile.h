@@ -238,10 +238,9 @@ __device__ __forceinline__ uint4 load_blocks(const RoundedBlock* blocks) {
 
 /// Byte kIndex of `word`, less kExcess, as a float: an exact subtraction, because conversions have
 /// a lower rate.
-template <uint32_t kIndex, int kExcess = 0>
+template <uint32_t kIndex>
 __device__ __forceinline__ float byte_as_float(uint32_t word) {
-  return __uint_as_float(__byte_perm(word, 0x4B000000U, 0x7540U | kIndex)) -
-         (0x1p23F + static_cast<float>(kExcess));
+  return __uint_as_float(__byte_perm(word, 0x4B000000U, 0x7540U | kIndex)) - 0x1p23F;
 }
 
 /// Adds fifth bits to nibbles. `bits` has those of the low nibbles in bit 4 of each byte, those of
@@ -616,23 +615,18 @@ __device__ __forceinline__ void multiply_by_team<DType::kQ6_K>(const uint8_t* we
   for (int passes = x.blocks / kStep; passes > 0; --passes) {
     uint32_t b[4];
     load_matrices(columns, b);
-    uint32_t pair[2][4];  // of row r, group 2 v + h
-    uint32_t scale[2];    // four scales, each larger by 128
     float of_super[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const auto four = load_shared<uint4>(pairs + r * other);
-      pair[r][0] = four.x;
-      pair[r][1] = four.y;
-      pair[r][2] = four.z;
-      pair[r][3] = four.w;
-      scale[r] = load_shared<uint32_t>(scales + r * other) ^ 0x80808080U;
       of_super[r] = f16_bits_to_f32(load_shared<uint16_t>(supers + r * other));
     }
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
       const uint4 blocks = load_blocks(of_columns + v * kRoundedTile);
       const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+      uint2 pair[2];  // of row r
+#pragma unroll
+      for (int r = 0; r < 2; ++r) pair[r] = load_shared<uint2>(pairs + v * 8 + r * other);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         uint32_t a[2];
@@ -641,11 +635,10 @@ __device__ __forceinline__ void multiply_by_team<DType::kQ6_K>(const uint8_t* we
         for (int r = 0; r < 2; ++r) {
           const auto word = load_shared<uint32_t>(nibbles + v * 16 + h * 8 + r * other);
           const uint32_t low = and_or(rotate_left(word, left), 0x3C3C3C3CU, 0x80808080U);
-          a[r] = low ^ ((pair[r][2 * v + h] << pair_left) & 0xC0C0C0C0U);
-          const float more =
-              v == 0 ? (h == 0 ? byte_as_float<0, 128>(scale[r]) : byte_as_float<1, 128>(scale[r]))
-                     : (h == 0 ? byte_as_float<2, 128>(scale[r]) : byte_as_float<3, 128>(scale[r]));
-          s[r] = of_super[r] * more;
+          const uint32_t bits = h == 0 ? pair[r].x : pair[r].y;
+          a[r] = low ^ ((bits << pair_left) & 0xC0C0C0C0U);
+          const int scale = load_shared<int8_t>(scales + v * 2 + h + r * other);
+          s[r] = of_super[r] * static_cast<float>(scale);
         }
         int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
         mma_k16(a[0], a[1], b[2 * v + h], c);
