@@ -267,8 +267,9 @@ __device__ __forceinline__ Word load_shared(const uint8_t* from) {
 }
 
 /// multiply_by_matrices() for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds two blocks: one of
-/// each partial sum, or with sixteen warps both to the same. Of the 51 instructions of Q5_K for a
-/// product of 16 x 8 x 32, 10 unpack, 14 decode scales, 16 add, 5 load and 1 multiplies.
+/// each partial sum, or with sixteen warps both to the same. Of the 55 instructions of Q5_K for a
+/// product of 16 x 8 x 32, 10 unpack, 14 decode scales, 16 add, 5 load and 1 multiplies; the rest
+/// moves addresses.
 template <DType kType, int kWarps>
 __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, int stride,
                                                       const StagedColumns& x, TileSums<1>& sums) {

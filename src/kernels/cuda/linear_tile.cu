@@ -12,9 +12,15 @@
 // rows' integers once per tile, from L2. With at most one tile for a multiprocessor,
 // linear_tile_8_wide has sixteen warps for it.
 //
-// linear_tile_8 is bound by instructions. With weight rows of 2,048 a warp executes for each 512
-// weights (a product of 16 x 8 x 32) 51 of Q5_K, 45 of Q4_K, 71 of Q6_K and 23 of Q8_0, and about
-// 40 for a tile's copies, barriers and sums and for its part of a block's start.
+// These kernels are bound by instructions. linear_tile_8_teams has only the types of most models,
+// for launches of at most two tiles a block: each tile is multiplied by four warps of the eight. A
+// warp executes, for 512 weights (a product of 16 x 8 x 32), in its loop and with weight rows of
+// 2,048 for everything else:
+//
+//                          Q5_K   Q4_K   Q6_K   Q8_0   else
+//     linear_tile_8_teams    48     43     75     22     28
+//     linear_tile_8          55     49     76     26     39
+//     linear_tile_8_wide     61     54     82     27     80
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_tile.h"
@@ -27,57 +33,58 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Copies the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns. The block sees
-/// them after its next barrier.
-template <int kWarps>
+/// The bits of BlockTotal::total, of those of d and of both sums.
+__device__ __forceinline__ uint32_t total_of(uint32_t d, uint32_t sums) {
+  const int sum = static_cast<int16_t>(sums & 0xFFFFU) + static_cast<int16_t>(sums >> 16U);
+  return __float_as_uint(__uint_as_float(d) * static_cast<float>(sum));
+}
+
+/// Copies the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns, and replaces the
+/// blocks' sums if `totals`. The block sees them after its next barrier. The threads copy, since
+/// the copy engine may have weights to bring before.
+template <int kThreads>
 __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
-                                              int8_t* q, RoundedBlock* of_blocks) {
-  // Warps that copy the integers; as many copy the blocks.
-  constexpr int kShares = kHasBulkCopies ? 1 : kWarps / 2;
-  __shared__ uint64_t arrived[2 * kShares];
+                                              bool totals, int8_t* q, RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
+  const int pairs = blocks * (kRoundedTile / 2);  // of RoundedBlocks, a thread's own
   const RoundedRows& x = args.rounded;
   const auto thread = static_cast<int>(threadIdx.x);
   if (args.row_ids == nullptr && x.tile_q != nullptr) {
-    const auto warp = static_cast<int>(threadIdx.x / kWarp);
-    if (warp >= 2 * kShares) return;
-    const int share = blocks * kRoundedTile / kShares;
-    const int at = warp % kShares * share;
-    const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
-    WarpCopies copies(arrived + warp);
-    if (warp < kShares) {
-      copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
-                   reinterpret_cast<const uint8_t*>(x.tile_q + from * 32), share * 32);
-    } else {
-      copies.begin(reinterpret_cast<uint8_t*>(of_blocks + at),
-                   reinterpret_cast<const uint8_t*>(x.tile_blocks + from),
-                   share * static_cast<int>(sizeof(RoundedBlock)));
+    const int64_t from = static_cast<int64_t>(first_row) * blocks;
+    const auto* const integers = reinterpret_cast<const uint8_t*>(x.tile_q + from * 32);
+    const auto* const tile_blocks = reinterpret_cast<const uint8_t*>(x.tile_blocks + from);
+#pragma unroll 4
+    for (int i = 16 * thread; i < blocks * kRoundedTile * 32; i += 16 * kThreads) {
+      copy_async<16>(reinterpret_cast<uint8_t*>(q) + i, integers + i);
     }
-    copies.wait();
-    return;
-  }
 #pragma unroll 1
-  for (int i = thread; i < blocks * kRoundedTile; i += kWarps * kWarp) {
-    const int64_t from = static_cast<int64_t>(row_at(args, first_row + i % kRoundedTile)) * blocks +
-                         i / kRoundedTile;
-    auto* const to = reinterpret_cast<uint8_t*>(q + i * 32);
-    const auto* const integers = reinterpret_cast<const uint8_t*>(x.q + from * 32);
-    copy_async<16>(to, integers);
-    copy_async<16>(to + 16, integers + 16);
-    copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + i),
-                  reinterpret_cast<const uint8_t*>(x.blocks + from));
+    for (int i = thread; i < pairs; i += kThreads) {
+      copy_async<16>(reinterpret_cast<uint8_t*>(of_blocks + 2 * i), tile_blocks + 16 * i);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = thread; i < pairs; i += kThreads) {
+#pragma unroll 1
+      for (int at = 2 * i; at < 2 * i + 2; ++at) {
+        const int64_t from =
+            static_cast<int64_t>(row_at(args, first_row + at % kRoundedTile)) * blocks +
+            at / kRoundedTile;
+        auto* const to = reinterpret_cast<uint8_t*>(q + at * 32);
+        const auto* const integers = reinterpret_cast<const uint8_t*>(x.q + from * 32);
+        copy_async<16>(to, integers);
+        copy_async<16>(to + 16, integers + 16);
+        copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + at),
+                      reinterpret_cast<const uint8_t*>(x.blocks + from));
+      }
+    }
   }
   wait_for_copies();
-}
-
-/// Replaces the sums of the staged blocks (BlockTotal), which the block sees.
-template <int kWarps>
-__device__ __forceinline__ void put_totals(int blocks, RoundedBlock* of_blocks) {
-#pragma unroll 2
-  for (int i = static_cast<int>(threadIdx.x); i < blocks * kRoundedTile; i += kWarps * kWarp) {
-    const RoundedBlock block = of_blocks[i];
-    const float total = block.d * static_cast<float>(block.sums[0] + block.sums[1]);
-    reinterpret_cast<BlockTotal*>(of_blocks)[i] = {block.d, total};
+  if (!totals) return;
+#pragma unroll 1
+  for (int i = thread; i < pairs; i += kThreads) {
+    auto* const at = reinterpret_cast<uint4*>(of_blocks + 2 * i);
+    const uint4 pair = *at;
+    *at = {pair.x, total_of(pair.x, pair.y), pair.z, total_of(pair.z, pair.w)};
   }
 }
 
@@ -152,11 +159,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
   auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
-  stage_columns<kWarps>(args, first_row, q, of_blocks);
-  if (args.totals != 0) {
-    __syncthreads();
-    put_totals<kWarps>(x.blocks, of_blocks);
-  }
+  stage_columns<kWarps * kWarp>(args, first_row, args.totals != 0, q, of_blocks);
 
   // Warp i of the first four stores the elements i of the fragments.
   const int column = lane % 4 * 2 + warp % 2;
@@ -235,12 +238,8 @@ __device__ __forceinline__ void team_tiles(const LinearDecodeArgs& args, uint8_t
     if (begins) {
       begins = false;
       wait_for_previous_kernel();
-      stage_columns<kLinearDecodeThreads / kWarp>(args, first_row, q, of_blocks);
+      stage_columns<kLinearDecodeThreads>(args, first_row, args.totals != 0, q, of_blocks);
       __syncthreads();
-      if (args.totals != 0) {
-        put_totals<kLinearDecodeThreads / kWarp>(x.blocks, of_blocks);
-        __syncthreads();
-      }
     }
     float* y = nullptr;
     float old = 0;

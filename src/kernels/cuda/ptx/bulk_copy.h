@@ -14,8 +14,6 @@ namespace chimere::kernels::cuda {
 #define CHIMERE_BULK_COPIES 0
 #endif
 
-inline constexpr bool kHasBulkCopies = CHIMERE_BULK_COPIES != 0;
-
 /// The copies of one warp. All its lanes make every call together.
 class WarpCopies {
  public:
