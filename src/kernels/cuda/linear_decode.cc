@@ -21,6 +21,7 @@ constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
 constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
 constexpr Kernel kLinearTile8Teams = {"linear_tile", "linear_tile_8_teams"};
 constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
+constexpr Kernel kLinearTile8WideFew = {"linear_tile", "linear_tile_8_wide_few"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
@@ -147,8 +148,8 @@ void choose_product(std::span<const LinearJob> jobs, bool wide, LinearDecodeArgs
   args.totals = args.matrices != 0 && totals ? 1 : 0;
 }
 
-/// Whether linear_tile_8_teams multiplies by the matrix.
-bool takes_teams(const LinearJob& job) {
+/// Whether the kernels for the types of most models take the matrix.
+bool is_of_few_types(const LinearJob& job) {
   return takes_matrices(job.w.type) && reinterpret_cast<uintptr_t>(job.w.data) % 16 == 0;
 }
 
@@ -181,12 +182,15 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   args.weights_at = static_cast<int32_t>(memory.weights_at);
   args.stage_bytes = static_cast<int32_t>(memory.stage_bytes);
   args.x_at = static_cast<int32_t>(memory.x_at);
-  const bool teams = stay && args.matrices != 0 && blocks * kLinearTileStages >= tiles &&
-                     std::ranges::all_of(jobs, takes_teams);
+  const bool few_types = args.matrices != 0 && std::ranges::all_of(jobs, is_of_few_types);
+  const Kernel* kernel = shape.kernel;
+  if (wide) {
+    kernel = few_types ? &kLinearTile8WideFew : &kLinearTile8Wide;
+  } else if (stay && few_types && tiles <= blocks * kLinearTileStages) {
+    kernel = &kLinearTile8Teams;
+  }
   operands.stream.launch(
-      wide    ? kLinearTile8Wide
-      : teams ? kLinearTile8Teams
-              : *shape.kernel,
+      *kernel,
       {.grid = {blocks, ceil_div(args.rows, shape.rows)},
        .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
        .shared_bytes = static_cast<uint32_t>(memory.bytes),

@@ -12,15 +12,17 @@
 // rows' integers once per tile, from L2. With at most one tile for a multiprocessor,
 // linear_tile_8_wide has sixteen warps for it.
 //
-// These kernels are bound by instructions. linear_tile_8_teams has only the types of most models,
-// for launches of at most two tiles a block: each tile is multiplied by four warps of the eight. A
-// warp executes, for 512 weights (a product of 16 x 8 x 32), in its loop and with weight rows of
-// 2,048 for everything else:
+// These kernels are bound by instructions, of which each launch fetches those that it executes.
+// linear_tile_8_teams and linear_tile_8_wide_few are small: they have only the types of most models
+// (takes_matrices()). linear_tile_8_teams is for launches of at most two tiles a block, each of
+// which four warps of the eight multiply. A warp executes, for each 512 weights (a product of 16 x
+// 8 x 32), in its loop and (with weight rows of 2,048, or 4,096 for the wide kernel) for everything
+// else:
 //
-//                          Q5_K   Q4_K   Q6_K   Q8_0   else
-//     linear_tile_8_teams    48     43     75     22     28
-//     linear_tile_8          55     49     76     26     39
-//     linear_tile_8_wide     61     54     82     27     80
+//                             Q5_K   Q4_K   Q6_K   Q8_0   else
+//     linear_tile_8_teams       48     43     75     22     32
+//     linear_tile_8             55     49     75     26     40
+//     linear_tile_8_wide_few    60     53     82     27     53
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_tile.h"
@@ -106,24 +108,29 @@ __device__ __forceinline__ bool with_matrix_type(DType type, F f) {
   return true;
 }
 
-/// The sums of the tile at `weights`. `matrices`: LinearDecodeArgs::matrices.
-template <int kWarps>
+/// The sums of the tile at `weights`. `matrices`: LinearDecodeArgs::matrices. Without kAny, it is
+/// set and all jobs are of takes_matrices() types.
+template <int kWarps, bool kAny>
 __device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, const uint8_t* weights,
                                                 const StagedColumns& x, bool matrices,
                                                 const uint32_t* codebook, TileSums<1>& sums) {
   const auto type = static_cast<DType>(job.type);
-  if (matrices && with_matrix_type(type, [&]<DType kType>() CHIMERE_INLINED {
-        multiply_by_matrices<kType, kWarps>(weights, job.tile_stride, x, sums);
-      })) {
-    return;
+  if (!kAny || matrices) {
+    const bool done = with_matrix_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      multiply_by_matrices<kType, kWarps>(weights, job.tile_stride, x, sums);
+    });
+    if (!kAny || done) return;
   }
-  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
-    multiply_tile<kType, 1, kWarps>(weights, job.tile_stride, x, codebook, sums);
-  });
+  if constexpr (kAny) {
+    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      multiply_tile<kType, 1, kWarps>(weights, job.tile_stride, x, codebook, sums);
+    });
+  }
 }
 
-/// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory.
-template <int kWarps>
+/// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory. kAny: as for
+/// multiply_staged().
+template <int kWarps, bool kAny = true>
 __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8_t* shared) {
   constexpr int kStoring = kDecodeTileOutputs * kRoundedTile / kWarp;  // warps
   constexpr int kRows = kDecodeTileOutputs / kWarps;
@@ -150,7 +157,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
 #pragma unroll 1
   for (int i = 0; i < args.stages && ahead < end; ++i) copy_next(i);
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
-  if (args.weights_at != 0) {
+  if (kAny && args.weights_at != 0) {
     // All tiles of a block have the same codebook.
     copy_codebook(codebook_place(static_cast<DType>(job_of(args, tile).type)), args.codebook,
                   codebook);
@@ -184,7 +191,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     __syncthreads();
     uint8_t* const tile_weights = weights + stage * args.stage_bytes;
     TileSums<1> sums = {};
-    multiply_staged<kWarps>(job, tile_weights, x, args.matrices != 0, codebook, sums);
+    multiply_staged<kWarps, kAny>(job, tile_weights, x, args.matrices != 0, codebook, sums);
     auto* const shown = reinterpret_cast<float*>(tile_weights);
     share_partials<kWarps>(sums, shown);
     if (y != nullptr) {
@@ -345,6 +352,11 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_teams, kLinearDecodeThreads, 3, LinearDec
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide, kWideTileThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   staged_tiles<kWideTileWarps>(args, shared);
+}
+/// The same for the types of most models: their code is small, and in few registers.
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide_few, kWideTileThreads, 2, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  staged_tiles<kWideTileWarps, false>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearDecodeThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
