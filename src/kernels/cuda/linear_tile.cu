@@ -149,7 +149,7 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   const auto copy_next = [&](int stage) CHIMERE_INLINED {
     const LinearDecodeJob& job = job_of(args, ahead);
     const int first = (ahead - job.first_block) * kDecodeTileOutputs + kRows * warp;
-    copies.begin_rows<kRows>(
+    copies.begin_rows<kRows, !kAny>(
         stage, weights + stage * args.stage_bytes + kRows * warp * job.tile_stride, job.tile_stride,
         job.w, static_cast<int>(job.row_bytes), first, job.n_out - 1);
     ++ahead;

@@ -144,14 +144,15 @@ class RingCopies {
 
   /// Starts copying kRows consecutive packed rows, the first of them row `first` of those at
   /// `from`, of `bytes` each, to rows `stride` bytes apart at `to`. In place of rows after `last`,
-  /// copies row `last`.
-  template <int kRows>
+  /// copies row `last`. kAligned: addresses and sizes are multiples of 16.
+  template <int kRows, bool kAligned = false>
   __device__ __forceinline__ void begin_rows(int stage, uint8_t* to, int stride,
                                              const uint8_t* from, int bytes, int first, int last) {
 #if CHIMERE_BULK_COPIES
     const auto misaligned =
         static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
-    if (misaligned % 16 == 0) {
+    const bool bulk = kAligned || misaligned % 16 == 0;
+    if (bulk) {
       // A lane for each row.
       const auto i = static_cast<int>(threadIdx.x % kWarp);
       if (i < kRows) {
@@ -166,14 +167,18 @@ class RingCopies {
             "l"(from + static_cast<int64_t>(min(first + i, last)) * bytes), "r"(bytes), "r"(arrived)
             : "memory");
       }
-      return;
     }
 #else
     static_cast<void>(stage);
+    constexpr bool bulk = false;
 #endif
+    if constexpr (!kAligned || CHIMERE_BULK_COPIES == 0) {
+      if (bulk) return;
 #pragma unroll 1
-    for (int i = 0; i < kRows; ++i) {
-      copy_rows(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes);
+      for (int i = 0; i < kRows; ++i) {
+        copy_rows(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes,
+                  bytes);
+      }
     }
   }
 
