@@ -19,7 +19,9 @@ constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
 constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
 constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
 constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile8Teams = {"linear_tile", "linear_tile_8_teams"};
 constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
+constexpr Kernel kLinearTile8WideFew = {"linear_tile", "linear_tile_8_wide_few"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
@@ -48,15 +50,17 @@ uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
   uint32_t blocks = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
     const LinearJob& job = jobs[j];
+    const int64_t row_bytes = packed_row_bytes(job.w.type, job.w.n_in);
     args.jobs[j] = {static_cast<const uint8_t*>(job.w.data),
-                    packed_row_bytes(job.w.type, job.w.n_in),
+                    row_bytes,
                     job.y.data,
                     job.y.stride,
                     static_cast<int32_t>(job.w.type),
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
                     job.scale,
-                    static_cast<int32_t>(blocks)};
+                    static_cast<int32_t>(blocks),
+                    static_cast<int32_t>(tile_row_stride(row_bytes))};
     blocks += ceil_div(job.w.n_out, outputs_of_block);
   }
   return blocks;
@@ -132,6 +136,23 @@ bool share_codebook(std::span<const LinearJob> jobs) {
   });
 }
 
+/// Sets how linear_tile_8 multiplies. No tile may read the sums of x's blocks if they are replaced.
+void choose_product(std::span<const LinearJob> jobs, bool wide, LinearDecodeArgs& args) {
+  const auto has = [&](auto predicate) {
+    return std::ranges::any_of(jobs, [&](const LinearJob& job) { return predicate(job.w.type); });
+  };
+  const bool reads_sums = has([](DType t) { return has_minimum(t) && !takes_matrices(t); });
+  const bool totals = has([](DType t) { return has_minimum(t) && takes_matrices(t); });
+  const bool whole = args.n_in / 32 % matrix_blocks(wide) == 0;
+  args.matrices = whole && !(reads_sums && totals) ? 1 : 0;
+  args.totals = args.matrices != 0 && totals ? 1 : 0;
+}
+
+/// Whether the kernels for the types of most models take the matrix.
+bool is_of_few_types(const LinearJob& job) {
+  return takes_matrices(job.w.type) && reinterpret_cast<uintptr_t>(job.w.data) % 16 == 0;
+}
+
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
 const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
@@ -152,15 +173,25 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
                     tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
   const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
-  args.tiles = static_cast<int32_t>(tiles);
+  const uint32_t blocks = stay ? resident : tiles;
+  args.block_tiles = static_cast<int32_t>(tiles / blocks);
+  args.more_tiles = static_cast<int32_t>(tiles % blocks);
+  choose_product(jobs, wide, args);
   args.stages = stay ? kLinearTileStages : 1;
   const TileMemory memory = tile_memory(shape, jobs, args.stages);
   args.weights_at = static_cast<int32_t>(memory.weights_at);
   args.stage_bytes = static_cast<int32_t>(memory.stage_bytes);
   args.x_at = static_cast<int32_t>(memory.x_at);
+  const bool few_types = args.matrices != 0 && std::ranges::all_of(jobs, is_of_few_types);
+  const Kernel* kernel = shape.kernel;
+  if (wide) {
+    kernel = few_types ? &kLinearTile8WideFew : &kLinearTile8Wide;
+  } else if (stay && few_types && tiles <= blocks * kLinearTileStages) {
+    kernel = &kLinearTile8Teams;
+  }
   operands.stream.launch(
-      wide ? kLinearTile8Wide : *shape.kernel,
-      {.grid = {stay ? resident : tiles, ceil_div(args.rows, shape.rows)},
+      *kernel,
+      {.grid = {blocks, ceil_div(args.rows, shape.rows)},
        .block = {static_cast<uint32_t>(wide ? kWideTileThreads : kLinearDecodeThreads)},
        .shared_bytes = static_cast<uint32_t>(memory.bytes),
        .overlaps_previous = true},

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/rounding_args.h"
 #include "kernels/math.h"
+#include "tensor/dtype.h"
 
 namespace chimere::kernels::cuda {
 
@@ -61,6 +62,13 @@ CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
   return (row_bytes + 111) / 128 * 128 + 16;
 }
 
+/// Types that linear_tile_8 multiplies with decode_tile.h's multiply_by_matrices(), if a weight row
+/// is a multiple of matrix_blocks() blocks of 32.
+CHIMERE_INLINE constexpr bool takes_matrices(DType t) {
+  return t == DType::kQ4_K || t == DType::kQ5_K || t == DType::kQ6_K || t == DType::kQ8_0;
+}
+CHIMERE_INLINE constexpr int matrix_blocks(bool wide) { return wide ? 32 : 16; }
+
 struct LinearDecodeJob {
   const uint8_t* w;   ///< packed rows (packed_layout.h)
   int64_t row_bytes;  ///< between rows
@@ -71,6 +79,7 @@ struct LinearDecodeJob {
   int32_t accumulate;   ///< y += scale (W x)
   float scale;          ///< of the product
   int32_t first_block;  ///< first block of this job in the grid's x; linear_tile_8: first tile
+  int32_t tile_stride;  ///< linear_tile_8: tile_row_stride(row_bytes)
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
@@ -88,10 +97,15 @@ struct LinearDecodeArgs {
   int32_t passes;      ///< a block computes kLinearDecodeOutputs * passes outputs of a job
   int32_t weights_at;  ///< linear_tile_N: offset of the weights in dynamic shared memory
   // linear_tile_8. With more than one stage a block takes several tiles, of jobs with one codebook.
-  int32_t x_at;    ///< offset of the tile of x
-  int32_t tiles;   ///< in all, of kDecodeTileOutputs outputs each
+  int32_t x_at;  ///< offset of the tile of x
+  // Of the tiles of kDecodeTileOutputs outputs, every block takes block_tiles consecutive ones, and
+  // the first more_tiles blocks one more.
+  int32_t block_tiles;
+  int32_t more_tiles;
   int32_t stages;  ///< tiles whose weights are in shared memory
   int32_t stage_bytes;
+  int32_t matrices;  ///< tiles of takes_matrices() types are multiplied by multiply_by_matrices()
+  int32_t totals;    ///< for them, the blocks' sums are replaced by BlockTotals
   int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };

@@ -73,6 +73,12 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
     expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 120, 40),
                        1);
   }
+  // Whole passes over the partial sums (multiply_by_matrices()), of both kernels.
+  for (const int64_t n_in : {512, 1024, 1536}) {
+    expect_bits_of_ref(LinearProblem(random, 8, n_in, {type}, 40));
+    expect_bits_of_ref(LinearProblem(random, 5, n_in, {type}, 120, 40), 1);
+    expect_bits_of_ref(LinearProblem(random, 7, n_in, {type}, 96, 49), 1);
+  }
   // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
     expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));
@@ -90,6 +96,23 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaLinearDecode, testing::ValuesIn(test_data::all_weight_types()),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
+
+TEST(CudaLinear, BlocksTakeTilesOfSeveralTypes) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  using Types = std::vector<DType>;
+  // With and without types that read the sums of x's blocks.
+  for (const Types& types : {Types{DType::kQ5_K, DType::kQ6_K, DType::kQ8_0, DType::kQ4_K},
+                             Types{DType::kQ5_K, DType::kQ2_K, DType::kQ6_K},
+                             Types{DType::kQ2_K, DType::kQ8_0, DType::kQ6_K}}) {
+    for (const int64_t n_in : {512, 2048}) {
+      expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 72), 1);
+      expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24, 17), 1);
+      expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24), 64);
+    }
+  }
+}
 
 TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
   const uint64_t seed = fresh_seed();

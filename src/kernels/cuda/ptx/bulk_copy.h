@@ -144,6 +144,42 @@ class RingCopies {
     copy_rows(to, from, bytes);
   }
 
+  /// Starts copying kRows consecutive packed rows, the first of them row `first` of those at
+  /// `from`, of `bytes` each, to rows `stride` bytes apart at `to`. In place of rows after `last`,
+  /// copies row `last`. kAligned: addresses and sizes are multiples of 16.
+  template <int kRows, bool kAligned = false>
+  __device__ __forceinline__ void begin_rows(int stage, uint8_t* to, int stride,
+                                             const uint8_t* from, int bytes, int first, int last) {
+#if CHIMERE_BULK_COPIES
+    const auto misaligned =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+    const bool bulk = kAligned || misaligned % 16 == 0;
+    if (bulk) {
+      // A lane for each row.
+      const auto i = static_cast<int>(threadIdx.x % kWarp);
+      if (i < kRows) {
+        const uint32_t arrived = arrived_ + 8 * static_cast<uint32_t>(stage);
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
+                     "r"(bytes)
+                     : "memory");
+        bulk_copy(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes,
+                  arrived);
+      }
+    }
+#else
+    static_cast<void>(stage);
+    constexpr bool bulk = false;
+#endif
+    if constexpr (!kAligned || CHIMERE_BULK_COPIES == 0) {
+      if (bulk) return;
+#pragma unroll 1
+      for (int i = 0; i < kRows; ++i) {
+        copy_rows(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes,
+                  bytes);
+      }
+    }
+  }
+
   /// Starts copying rows first, first + step, ... below `rows` of packed rows at `from`, `bytes`
   /// each, to rows `stride` bytes apart at `to`.
   __device__ __forceinline__ void copy(int stage, uint8_t* to, int stride, const uint8_t* from,
@@ -279,6 +315,92 @@ class BulkRing {
   uint32_t phases_ = 0;  ///< bit i: the parity that stage i waits for next
 #endif
   bool bulk_;
+};
+
+/// The copies of packed rows by kTeam warps of a block for all of them. All threads of the block
+/// make every call together, except begin_rows(), which whole warps make.
+template <int kTeam>
+class TeamCopies {
+ public:
+  /// `arrived`: a word of shared memory for each warp of the team, aligned to 8 bytes; `member`:
+  /// this warp's. A barrier must follow before wait().
+  __device__ __forceinline__ TeamCopies(uint64_t* arrived, int member) {
+#if CHIMERE_BULK_COPIES
+    arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
+    member_ = member;
+    if (threadIdx.x % kWarp == 0) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * member)
+                   : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncwarp();
+#else
+    static_cast<void>(arrived);
+    static_cast<void>(member);
+#endif
+  }
+
+  /// Starts copying kRows consecutive rows, the first of them row `first` of those at `from`, of
+  /// `bytes` each, to rows `stride` bytes apart at `to`. In place of rows after `last`, copies row
+  /// `last`. Addresses and sizes are multiples of 16. At most once before each wait().
+  template <int kRows>
+  __device__ __forceinline__ void begin_rows(uint8_t* to, int stride, const uint8_t* from,
+                                             int bytes, int first, int last) {
+#if CHIMERE_BULK_COPIES
+    const auto i = static_cast<int>(threadIdx.x % kWarp);
+    const uint32_t arrived = arrived_ + 8 * static_cast<uint32_t>(member_);
+    if (i == 0) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived),
+                   "r"(kRows * bytes)
+                   : "memory");
+    }
+    __syncwarp();
+    if (i < kRows) {
+      bulk_copy(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes,
+                arrived);
+    }
+#else
+#pragma unroll 1
+    for (int i = 0; i < kRows; ++i) {
+      copy_rows(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes);
+    }
+#endif
+  }
+
+  /// Waits for the copies of the team's warps; `begun`: they have begun some since the last wait().
+  __device__ __forceinline__ void wait(bool begun) {
+#if CHIMERE_BULK_COPIES
+    if (!begun) return;
+    const uint32_t lane = threadIdx.x % kWarp;
+    uint32_t done = lane < kTeam ? 0 : 1;
+    do {
+      if (done == 0) {
+        asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, p;\n"
+            "}"
+            : "=r"(done)
+            : "r"(arrived_ + 8 * lane), "r"(phase_)
+            : "memory");
+      }
+    } while (__all_sync(kFullWarp, done != 0) == 0);
+    __syncwarp();
+    phase_ ^= 1U;
+#else
+    static_cast<void>(begun);
+    wait_for_copies();
+    __syncthreads();
+#endif
+  }
+
+ private:
+#if CHIMERE_BULK_COPIES
+  uint32_t arrived_;
+  int member_;
+  uint32_t phase_ = 0;
+#endif
 };
 
 /// Orders this thread's earlier accesses of shared memory before bulk copies that start after the

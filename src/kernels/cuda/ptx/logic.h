@@ -1,4 +1,4 @@
-// Bitwise operations on three operands (PTX ISA, lop3).
+// Bitwise operations that the compiler does not find by itself (PTX ISA, lop3 and shf.wrap).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_LOGIC_H_
 #define CHIMERE_KERNELS_CUDA_PTX_LOGIC_H_
 
@@ -14,6 +14,28 @@ __device__ __forceinline__ uint32_t and_or(uint32_t x, uint32_t mask, uint32_t b
   return y;
 #else
   return (x & mask) | bits;
+#endif
+}
+
+/// The bits of x where `mask` has ones, elsewhere those of y.
+__device__ __forceinline__ uint32_t select_bits(uint32_t x, uint32_t y, uint32_t mask) {
+#ifdef __CUDACC__
+  uint32_t z;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(z) : "r"(x), "r"(y), "r"(mask));
+  return z;
+#else
+  return (x & mask) | (y & ~mask);
+#endif
+}
+
+/// x rotated to the left by `bits`, 0 to 31.
+__device__ __forceinline__ uint32_t rotate_left(uint32_t x, int bits) {
+#ifdef __CUDACC__
+  uint32_t y;
+  asm("shf.l.wrap.b32 %0, %1, %1, %2;" : "=r"(y) : "r"(x), "r"(bits));
+  return y;
+#else
+  return std::rotl(x, bits);
 #endif
 }
 
