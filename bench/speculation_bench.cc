@@ -3,25 +3,38 @@
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
-//   [--threads N] [--draft-tokens N] [--modes off,auto] [--draft-model FILE]
+//   [--threads N] [--draft-tokens N] [--modes off,auto] [--draft-model FILE] [--texts FILE,...]
+//   [--temperature T] [--top-k N] [--seed N] [--verify all] [--drafts likeliest]
 //
 // EVALUATION: the folder models/evaluation. The modes alternate (off, mtp, ngram, auto, off, ...);
 // each mode has its own engine, whose draft statistics carry over from prompt to prompt, and the
-// fastest run of a prompt counts. "rejected" and "drafted": rejected rows and drafts computed by
-// the model, for each 100 tokens. Exits with 1 if a text differs from that of `off`.
+// fastest run of a prompt counts. "tok/step": tokens of a generation for each of its decode steps.
+// "rejected" and "drafted": rejected rows and drafts computed by the model, for each 100 tokens.
+// Exits with 1 if a text differs from that of the first mode.
+//
+// --verify all: all drafts are verified, in every step, so that tok/step does not depend on
+// measured times; without `auto`, which measures. --drafts likeliest: the drafters do not draw
+// with the random numbers of sampled generations. --texts: sets to be continued instead of those of
+// EVALUATION, as draft_prompts.py writes them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/speculation/dflash_drafter.h"
+#include "engine/speculation/mtp_drafter.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "model/model.h"
@@ -35,6 +48,50 @@ using engine::Speculation;
 
 using Mode = std::pair<std::string, Speculation>;
 
+/// Another drafter that takes the likeliest tokens, whatever the temperature.
+class LikeliestDrafts final : public engine::Drafter {
+ public:
+  explicit LikeliestDrafts(std::unique_ptr<engine::Drafter> drafter)
+      : drafter_(std::move(drafter)) {}
+
+  std::unique_ptr<engine::DrafterState> start(const sampling::SamplingParams& params) override {
+    sampling::SamplingParams greedy = params;
+    greedy.temperature = 0;
+    return drafter_->start(greedy);
+  }
+  Status propose(std::span<const engine::DraftTarget> targets) override {
+    return drafter_->propose(targets);
+  }
+  int32_t most_of_pass() const override { return drafter_->most_of_pass(); }
+  std::span<const int32_t> taps() const override { return drafter_->taps(); }
+  void observe(std::span<const engine::ObservedRows> rows) override { drafter_->observe(rows); }
+
+ private:
+  std::unique_ptr<engine::Drafter> drafter_;
+};
+
+template <const engine::DrafterType& kType>
+engine::DrafterType likeliest() {
+  engine::DrafterType type = kType;
+  type.create = [](const engine::DrafterModels& models) -> std::unique_ptr<engine::Drafter> {
+    auto drafter = kType.create(models);
+    if (drafter == nullptr) return nullptr;
+    return std::make_unique<LikeliestDrafts>(std::move(drafter));
+  };
+  return type;
+}
+
+/// The engine's drafters with those that draw at random replaced.
+std::vector<const engine::DrafterType*> likeliest_drafters() {
+  static const engine::DrafterType dflash = likeliest<engine::kDflashDrafter>();
+  static const engine::DrafterType mtp = likeliest<engine::kMtpDrafter>();
+  const auto types = engine::drafter_types();
+  std::vector<const engine::DrafterType*> all(types.begin(), types.end());
+  std::ranges::replace(all, &engine::kDflashDrafter, &dflash);
+  std::ranges::replace(all, &engine::kMtpDrafter, &mtp);
+  return all;
+}
+
 struct Options {
   std::string model;
   std::string evaluation;
@@ -45,6 +102,12 @@ struct Options {
   size_t sequences = 1;
   int threads = 2;
   int draft_tokens = 0;
+  std::vector<std::string> texts;  ///< files; empty: the sets of `evaluation`
+  float temperature = 0.8F;        ///< of sampled generations
+  int top_k = 0;
+  int seed = 1;  ///< of the first prompt of a set; that of the next is one more
+  bool verify_all = false;
+  bool likeliest_drafts = false;
   std::vector<Mode> modes = {{"off", Speculation::off()},
                              {"dflash", *Speculation::named("dflash")},
                              {"mtp", *Speculation::named("mtp")},
@@ -61,7 +124,7 @@ double now(const Options& options) {
 }
 
 struct Set {
-  const char* name;
+  std::string name;
   std::vector<std::vector<int32_t>> prompts;
 };
 
@@ -71,7 +134,8 @@ struct RunResult {
   int64_t drafted = 0;
   int64_t accepted = 0;
   int64_t asked = 0;
-  int64_t steps = 0;
+  int64_t decoded = 0;  ///< tokens but the first ones, which prompts give
+  int64_t steps = 0;    ///< decode steps, summed over the generations
   std::vector<std::vector<int32_t>> ids;
 };
 
@@ -119,23 +183,48 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   return sets;
 }
 
-RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts,
+/// Lines with a "prompt" in each file, a set each.
+std::vector<Set> read_texts(const Options& options, const text::Tokenizer& tokenizer) {
+  constexpr size_t kMostTokens = 160;
+  std::vector<Set> sets;
+  for (const std::string& path : options.texts) {
+    Set& set = sets.emplace_back(std::filesystem::path(path).stem().string());
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line) && set.prompts.size() < options.prompts;) {
+      const auto row = nlohmann::json::parse(line);
+      auto tokens = tokenizer.encode(row["prompt"].get<std::string>(), true);
+      tokens.resize(std::min(tokens.size(), kMostTokens));
+      set.prompts.push_back(std::move(tokens));
+    }
+    if (set.prompts.empty()) {
+      std::fprintf(stderr, "no prompts in %s\n", path.c_str());
+      std::exit(2);
+    }
+  }
+  return sets;
+}
+
+/// `first`: number of the first prompt in its set.
+RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, size_t first,
               Speculation mode, const Options& options, float temperature) {
   RunResult result;
   result.ids.resize(prompts.size());
-  const int64_t steps = engine.counters().steps;
+  const double steps = engine.counters().batch.sum;
   const double begun = now(options);
   for (size_t i = 0; i < prompts.size(); ++i) {
     engine::Request request;
     request.prompt = prompts[i];
     request.max_tokens = options.tokens;
     request.speculation = mode;
+    request.speculation.all = options.verify_all;
     request.sampling.temperature = temperature;
     request.sampling.top_p = temperature > 0 ? 0.95F : 1.0F;
-    request.sampling.seed = 1 + prompts[i].size();
+    request.sampling.top_k = options.top_k;
+    request.sampling.seed = static_cast<uint64_t>(options.seed) + first + i;
     request.on_finish = [&result, i](const engine::Outcome& o) {
       for (const auto& t : o.tokens) result.ids[i].push_back(t.id);
       result.tokens += static_cast<int64_t>(o.tokens.size());
+      result.decoded += static_cast<int64_t>(o.tokens.size()) - 1;
       result.drafted += o.speculation.drafted;
       result.accepted += o.speculation.accepted;
       result.asked += o.speculation.requested;
@@ -145,7 +234,7 @@ RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prom
   while (engine.step()) {
   }
   result.seconds = now(options) - begun;
-  result.steps = engine.counters().steps - steps;
+  result.steps = static_cast<int64_t>(engine.counters().batch.sum - steps);
   return result;
 }
 
@@ -153,10 +242,11 @@ RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prom
 bool measure(const Set& set, float temperature, const Options& options, model::Model& model,
              model::Model* draft, const text::Tokenizer& tokenizer) {
   const std::vector<Mode>& modes = options.modes;
+  const std::vector<const engine::DrafterType*> likeliest = likeliest_drafters();
+  engine::EngineOptions wanted = {.draft_model = draft};
+  if (options.likeliest_drafts) wanted.drafters = likeliest;
   std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
-  for (auto& e : engines) {
-    e = engine::Engine::create(model, tokenizer, {.draft_model = draft}).value();
-  }
+  for (auto& e : engines) e = engine::Engine::create(model, tokenizer, wanted).value();
   std::vector<RunResult> sums(modes.size());
   std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
@@ -168,13 +258,13 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
     for (int r = 0; r < options.runs; ++r, ++turn) {
       for (size_t i = 0; i < modes.size(); ++i) {
         const size_t m = (turn + i) % modes.size();
-        RunResult result = run(*engines[m], prompts, modes[m].second, options, temperature);
+        RunResult result = run(*engines[m], prompts, first, modes[m].second, options, temperature);
         if (r == 0 || result.seconds < best[m].seconds) best[m] = std::move(result);
       }
     }
     for (size_t m = 0; m < modes.size(); ++m) {
       if (best[m].ids != best[0].ids) {
-        std::fprintf(stderr, "%s, prompt %zu: the text of %s differs\n", set.name, first,
+        std::fprintf(stderr, "%s, prompt %zu: the text of %s differs\n", set.name.c_str(), first,
                      modes[m].first.c_str());
         return false;
       }
@@ -183,6 +273,7 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
       sums[m].drafted += best[m].drafted;
       sums[m].accepted += best[m].accepted;
       sums[m].asked += best[m].asked;
+      sums[m].decoded += best[m].decoded;
       sums[m].steps += best[m].steps;
       ratios[m].push_back(best[0].seconds / best[m].seconds);
     }
@@ -191,13 +282,13 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
     const RunResult& s = sums[m];
     std::ranges::sort(ratios[m]);
     std::printf(
-        "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f %8.1f %8.1f\n", set.name,
+        "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.3f %8.1f %8.1f\n", set.name.c_str(),
         temperature > 0 ? "sampled" : "greedy", modes[m].first.c_str(),
         static_cast<long long>(s.tokens), static_cast<double>(s.tokens) / s.seconds,
         sums[0].seconds / s.seconds, ratios[m][ratios[m].size() / 2],
         ratios[m][ratios[m].size() / 20],
         s.drafted > 0 ? static_cast<double>(s.accepted) / static_cast<double>(s.drafted) : 0.0,
-        static_cast<double>(s.tokens) / static_cast<double>(s.steps),
+        static_cast<double>(s.decoded) / static_cast<double>(s.steps),
         100.0 * static_cast<double>(s.drafted - s.accepted) / static_cast<double>(s.tokens),
         100.0 * static_cast<double>(s.asked) / static_cast<double>(s.tokens));
     std::fflush(stdout);
@@ -278,13 +369,16 @@ int bench(const Options& options) {
     draft_ops = kernels::make_cpu_ops(pool);
     draft = model::load_block_drafter(*draft_file, **file, *draft_ops, wanted).value();
   }
-  const std::vector<Set> sets = read_sets(options, *tokenizer);
-  print_curve(options, **model, sets[1].prompts.front());
+  const std::vector<Set> sets =
+      options.texts.empty() ? read_sets(options, *tokenizer) : read_texts(options, *tokenizer);
+  if (!options.verify_all) {
+    print_curve(options, **model, sets[options.texts.empty() ? 1 : 0].prompts.front());
+  }
   std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s %8s %8s\n", "prompts", "tokens", "mode",
               "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step", "rejected",
               "drafted");
   for (const Set& set : sets) {
-    for (const float temperature : {0.0F, 0.8F}) {
+    for (const float temperature : {0.0F, options.temperature}) {
       if (!measure(set, temperature, options, **model, draft.get(), *tokenizer)) return 1;
     }
   }
@@ -300,7 +394,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
                  "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST] "
-                 "[--draft-model FILE]\n");
+                 "[--draft-model FILE] [--texts FILE,...] [--temperature T] [--top-k N] "
+                 "[--seed N] [--verify all] [--drafts likeliest]\n");
     return 2;
   }
   options.model = argv[1];
@@ -318,6 +413,23 @@ int main(int argc, char** argv) {
       options.draft_model = argv[i + 1];
       continue;
     }
+    if (name == "--texts") {
+      std::istringstream list(argv[i + 1]);
+      for (std::string path; std::getline(list, path, ',');) options.texts.push_back(path);
+      continue;
+    }
+    if (name == "--temperature") {
+      options.temperature = std::strtof(argv[i + 1], nullptr);
+      continue;
+    }
+    if (name == "--drafts" && argv[i + 1] == std::string("likeliest")) {
+      options.likeliest_drafts = true;
+      continue;
+    }
+    if (name == "--verify" && argv[i + 1] == std::string("all")) {
+      options.verify_all = true;
+      continue;
+    }
     const int value = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--prompts") {
       options.prompts = static_cast<size_t>(value);
@@ -331,6 +443,10 @@ int main(int argc, char** argv) {
       options.threads = value;
     } else if (name == "--draft-tokens") {
       options.draft_tokens = value;
+    } else if (name == "--seed") {
+      options.seed = value;
+    } else if (name == "--top-k") {
+      options.top_k = value;
     } else {
       std::fprintf(stderr, "unknown: %s\n", name.c_str());
       return 2;
@@ -338,6 +454,9 @@ int main(int argc, char** argv) {
   }
   if (options.draft_model.empty()) {
     std::erase_if(options.modes, [](const auto& mode) { return mode.first == "dflash"; });
+  }
+  if (options.verify_all) {
+    std::erase_if(options.modes, [](const auto& mode) { return mode.first == "auto"; });
   }
   return chimere::bench(options);
 }

@@ -74,13 +74,14 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
   drafting_.clear();
   for (const DraftingSequence& s : sequences) {
     const int32_t possible = std::min(share, s.most);
-    s.drafts->begin_round(s.history, plain ? 0 : possible);
+    const bool none = plain && !s.drafts->speculation().all;
+    s.drafts->begin_round(s.history, none ? 0 : possible);
     // These tokens must be computed in any case: on most machines they cost less together.
     const int32_t most = baseline ? 0 : std::min(possible, kMaxExpected);
     if (s.drafts->use_expected(most, row_cost)) continue;
     if (many && !s.drafts->speculation().always) {
       s.drafts->skip_round();
-    } else if (!plain && possible > 0 && s.drafts->speculation().drafters != 0) {
+    } else if (!none && possible > 0 && s.drafts->speculation().drafters != 0) {
       drafting_.push_back(s);
     }
   }

@@ -6,7 +6,7 @@ bool ProposalBuilder::add(const Draft& draft) {
   if (proposal_.first.token < 0) proposal_.first = draft;
   const double all = proposal_.probability * rates_->probability(draft.evidence);
   const double gain = all * costs_.token() - row_cost();
-  const bool keep = gain > 0 || (always_ && proposal_.tokens.empty());
+  const bool keep = gain > 0 || size() < least_;
   if (!keep || full()) return false;
   if (constraint_ != nullptr && !constraint_->push_draft(draft.token)) return false;
   proposal_.probability = all;
@@ -18,7 +18,8 @@ bool ProposalBuilder::add(const Draft& draft) {
 
 bool ProposalBuilder::worth_pass(size_t evidence) const {
   const double next = proposal_.probability * rates_->probability(evidence);
-  return !full() && next * costs_.token() > row_cost() + costs_.draft();
+  const bool pays = next * costs_.token() > row_cost() + costs_.draft();
+  return !full() && (pays || size() < least_);
 }
 
 }  // namespace chimere::engine

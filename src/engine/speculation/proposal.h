@@ -32,12 +32,12 @@ struct Proposal {
 /// Keeps drafts as long as each is worth its row in the verification step.
 class ProposalBuilder {
  public:
-  /// `rates` must outlive the builder. `most`: drafts. `always`: keep the first draft whether it is
-  /// worth a row or not. `constraint`: drafts that it does not allow end the proposal; may be
+  /// `rates` must outlive the builder. `most`: drafts; the first `least` are kept whether they are
+  /// worth their rows or not. `constraint`: drafts that it does not allow end the proposal; may be
   /// nullptr. It holds the drafts until take().
-  ProposalBuilder(const Acceptance& rates, const DraftCosts& costs, int32_t most, bool always,
+  ProposalBuilder(const Acceptance& rates, const DraftCosts& costs, int32_t most, int32_t least,
                   OutputConstraint* constraint)
-      : rates_(&rates), costs_(costs), most_(most), always_(always), constraint_(constraint) {}
+      : rates_(&rates), costs_(costs), most_(most), least_(least), constraint_(constraint) {}
 
   int32_t most() const { return most_; }
   int32_t size() const { return static_cast<int32_t>(proposal_.tokens.size()); }
@@ -62,7 +62,7 @@ class ProposalBuilder {
   const Acceptance* rates_;
   DraftCosts costs_;
   int32_t most_;
-  bool always_;
+  int32_t least_;
   OutputConstraint* constraint_;
   Proposal proposal_;
 };

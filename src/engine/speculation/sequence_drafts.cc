@@ -91,8 +91,8 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
     before_from_ = std::exchange(chosen_from_, drafter);
     costs_ = costs;
   }
-  return ProposalBuilder(acceptance(drafter), costs, most, speculation_.always || probing_,
-                         constraint_);
+  const int32_t least = speculation_.all ? most : (speculation_.always || probing_ ? 1 : 0);
+  return ProposalBuilder(acceptance(drafter), costs, most, least, constraint_);
 }
 
 void SequenceDrafts::offer(size_t drafter, Proposal proposal) {

@@ -14,6 +14,9 @@ struct Speculation {
   uint32_t drafters = 0;  ///< bit i: entry i of drafter_types()
   /// Verify a draft in every step that has one; else only drafts that are expected to gain time.
   bool always = false;
+  /// With `always`: verify all drafts, in every step. The number of steps does not depend on
+  /// measured times then.
+  bool all = false;
   /// Verify the tokens that a constraint leaves no choice about together, with any drafters.
   bool certain = true;
 

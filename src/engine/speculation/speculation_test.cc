@@ -208,7 +208,7 @@ TEST(ProposalBuilder, EndsWithTheFirstDraftThatDoesNotPay) {
   const Acceptance rates({0.9, 0.1});
   const DraftCosts costs = {&steps, &passes, 1};
   // A token takes 1.3, a row 0.33, a pass 0.2: rows pay above 0.254, passes above 0.408.
-  ProposalBuilder chain(rates, costs, 8, false, nullptr);
+  ProposalBuilder chain(rates, costs, 8, 0, nullptr);
   int kept = 0;
   while (chain.add({100 + kept, 0})) ++kept;
   EXPECT_EQ(kept, 8) << "0.9^8 > 0.254";
@@ -222,15 +222,23 @@ TEST(ProposalBuilder, EndsWithTheFirstDraftThatDoesNotPay) {
   EXPECT_EQ(p.tokens.size(), 8U);
   EXPECT_EQ(p.evidence.size(), 8U);
 
-  ProposalBuilder doubtful(rates, costs, 8, false, nullptr);
+  ProposalBuilder doubtful(rates, costs, 8, 0, nullptr);
   EXPECT_FALSE(doubtful.add({5, 1}));
   EXPECT_EQ(doubtful.take().first.token, 5) << "a shadow draft";
 
-  ProposalBuilder always(rates, costs, 8, true, nullptr);
+  ProposalBuilder always(rates, costs, 8, 1, nullptr);
   EXPECT_TRUE(always.add({5, 1}));
   EXPECT_FALSE(always.add({6, 0})) << "only the first draft is kept in any case";
   EXPECT_FALSE(always.worth_pass(0));
   EXPECT_EQ(always.take().tokens, std::vector<int32_t>{5});
+
+  ProposalBuilder all(rates, costs, 3, 3, nullptr);
+  for (const int32_t token : {5, 6, 7}) {
+    EXPECT_TRUE(all.worth_pass(1));
+    EXPECT_TRUE(all.add({token, 1}));
+  }
+  EXPECT_FALSE(all.worth_pass(1));
+  EXPECT_FALSE(all.add({8, 0}));
 }
 
 TEST(Speculation, NamesAreTheSettingsChoices) {
@@ -371,6 +379,24 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
     EXPECT_EQ(model.states().slots_in_use(), 0);
     EXPECT_EQ(model.states().pending_rows_in_use(), 0);
   }
+}
+
+TEST(Speculation, VerifiesAllDraftsInEveryStep) {
+  constexpr int64_t kChain = 4;
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.sampling.temperature = 1;
+  request.sampling.logit_bias = {{0, -1e9F}};
+  request.max_tokens = 300;
+  request.speculation = *Speculation::named("mtp");
+  request.speculation.all = true;
+  FakeModel model(64);
+  const Outcome o = run(request, model);
+  ASSERT_EQ(o.tokens.size(), 300U);
+  const auto decode_steps = static_cast<int64_t>(model.steps) - 1;
+  EXPECT_EQ(o.speculation.accepted, 299 - decode_steps);
+  // The last steps can use 3, 2, 1 and no drafts.
+  EXPECT_GE(o.speculation.drafted, kChain * decode_steps - (1 + 2 + 3 + 4));
 }
 
 TEST(Speculation, LookupDraftsRepetitions) {
