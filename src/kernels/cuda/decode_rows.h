@@ -24,10 +24,10 @@ __device__ __forceinline__ void add_group_of_rows(const Group<32>& decoded, int 
   for (int r = 0; r < kRows; ++r) {
     const int64_t block = static_cast<int64_t>(rows[r]) * blocks + g * kGroup / 32;
     const int8_t* q = x.q + block * 32 + g * kGroup % 32;
-    acc[r] = add_terms<kMinimum>(
-        group_terms<kGroup, kMinimum, 0>(group_dot<kGroup>(group, group_of_x(q)), group,
-                                           x.blocks[block], g),
-        acc[r]);
+    acc[r] =
+        add_terms<kMinimum>(group_terms<kGroup, kMinimum, 0>(
+                                group_dot<kGroup>(group, group_of_x(q)), group, x.blocks[block], g),
+                            acc[r]);
   }
 }
 
