@@ -25,6 +25,7 @@
 //     linear_tile_8_wide_few    60     53     82     27     53
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
+#include "kernels/cuda/decode_matrices.h"
 #include "kernels/cuda/decode_tile.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/linear_decode_device.h"
