@@ -8,6 +8,7 @@ Designs: a copy of the state before each verification step and a second step aft
 (slots); pending rows (rows). --copies needs numpy (Debian: python3-numpy, for /usr/bin/python3).
 """
 import argparse, threading, time
+from collections import namedtuple
 
 COPY_GB_S = 4030  # H200, read and written together, as `chimere bench` prints it
 HOST_GB_S = 50    # between GPU and pinned host memory, one direction (assumed: PCIe 5 x16)
@@ -16,6 +17,12 @@ STEP_MS = {1: 2.00, 2: 3.10, 4: 3.43, 8: 4.27}
 # A block drafter of 0.54 billion parameters in Q8_0 and an eighth of the output matrix, at half of the copy bandwidth (no such pass was
 # measured).
 DRAFTER_MS = (0.57e9 + 248320 / 8 * 2048 * 210 / 256) / (COPY_GB_S * 1e9 / 2) * 1e3
+# chimere-mini on one thread of an EPYC (Zen 2): `chimere bench -p 0 -n 16 -d 256 --rows 1,2,4,8,16 -t 1`; with rows that are kept and
+# folded: speculation_bench; a pass of chimere-mini-dflash.
+CPU_COPY_GB_S = 15.4
+CPU_STEP_MS = {1: 2.11, 2: 2.77, 4: 4.24, 8: 6.18, 16: 10.20}
+CPU_ROWS_MS = {1: 2.03, 2: 2.85, 4: 4.37, 8: 6.43, 16: 10.60}
+CPU_DRAFTER_MS = 3.8
 # Tokens a step on held-out texts: docs/experiments/speculation-dflash.md (greedy; documents, structured texts, prose), and low acceptance.
 TRACES = [(16, 5.15), (16, 4.82), (16, 2), (8, 4.87), (8, 4.68), (8, 4.52), (8, 2), (4, 2)]
 BLOCKS, SEQUENCES = (4, 8, 16), (1, 8, 32)
@@ -46,6 +53,13 @@ MODELS = {
     "Nemotron-3-Nano": mamba2(23, 64, 64, 8, 128, 4),
     "chimere-mini": delta_net(6, 8, 4, 64, 4, hidden=512),
 }
+# Times that pending rows read and write a state on a GPU: gdn_fold is a launch of its own, ssd_scan folds by itself.
+PASSES = {"Qwen3.5-35B-A3B": 3, "Nemotron-3-Nano": 2, "chimere-mini": 3}
+
+# rows_ms: measured steps with pending rows, in place of a sum.
+Setting = namedtuple("Setting", "model step_ms drafter_ms copy_gb_s rows_ms")
+GPU = Setting("Qwen3.5-35B-A3B", STEP_MS, DRAFTER_MS, COPY_GB_S, None)
+CPU = Setting("chimere-mini", CPU_STEP_MS, CPU_DRAFTER_MS, CPU_COPY_GB_S, CPU_ROWS_MS)
 
 
 def kept(design, s, r, b):
@@ -53,9 +67,9 @@ def kept(design, s, r, b):
     return {"copy": 2 * s, "slots": b * s, "rows": s + b * r}[design]
 
 
-def moved(design, s, r, b, n):
+def moved(design, s, r, b, n, passes):
     """Bytes of states and rows read and written for a sequence in a round of b rows of which n are kept, after a rejection."""
-    return {"copy": 8 * s, "slots": (1 + b) * s, "rows": 3 * s + (b + n) * r}[design]
+    return {"copy": 8 * s, "slots": (1 + b) * s, "rows": passes * s + (b + n) * r}[design]
 
 
 def number(x):
@@ -70,12 +84,12 @@ def table(head, rows):
     print()
 
 
-def step_ms(rows):
+def interpolated(by_rows, rows):
     """By lines between the measured numbers of rows, and beyond them."""
-    known = sorted(STEP_MS)
+    known = sorted(by_rows)
     high = next((k for k in known[1:] if k >= rows), known[-1])
     low = known[known.index(high) - 1]
-    return STEP_MS[low] + (STEP_MS[high] - STEP_MS[low]) * (rows - low) / (high - low)
+    return by_rows[low] + (by_rows[high] - by_rows[low]) * (rows - low) / (high - low)
 
 
 def acceptance(b, tau):
@@ -87,45 +101,50 @@ def acceptance(b, tau):
     return low
 
 
-def gain(design, s, r, b, tau, bandwidth=COPY_GB_S):
+def gain(of, design, b, tau):
     """Tokens a round times the time of a token without drafts, over the time of a round. The measured steps read and write a state once."""
-    ms = lambda size: size / (bandwidth * 1e9) * 1e3
-    time_ms, tokens = step_ms(b) + DRAFTER_MS, tau
+    s, r = MODELS[of.model]
+    ms = lambda size: size / (of.copy_gb_s * 1e9) * 1e3
+    time_ms, tokens = interpolated(of.step_ms, b) + of.drafter_ms, tau
     if design == "slots":
         time_ms += ms((b - 1) * s)
+    elif design == "rows" and of.rows_ms:
+        time_ms = interpolated(of.rows_ms, b) + of.drafter_ms
     elif design == "rows":
-        time_ms += ms(s + (b + tau) * r)
+        time_ms += ms((PASSES[of.model] - 2) * s + (b + tau) * r)
     elif design.startswith("copy"):
         one = ms(2 * s) if design == "copy" else s / (HOST_GB_S * 1e9) * 1e3
         whole = acceptance(b, tau)**(b - 1)
         rejected = (tau - whole * b) / (1 - whole)  # tokens of a round with a rejection
-        time_ms += one + (1 - whole) * (one + step_ms(rejected + 1))
+        time_ms += one + (1 - whole) * (one + interpolated(of.step_ms, rejected + 1))
         tokens += 1 - whole
-    return tokens * STEP_MS[1] / time_ms
+    return tokens * of.step_ms[1] / time_ms
+
+
+def break_even(of, design, b):
+    found = [tau / 100 for tau in range(105, 100 * b, 5) if gain(of, design, b, tau / 100) >= 1]
+    return f"{found[0]:.2f}" if found else "-"
 
 
 def computed():
     print("Bytes of a state S and of a pending row R:\n")
     table(("", "S", "R", "S / R"), [(name, f"{s:,}", f"{r:,}", f"{s / r:.0f}") for name, (s, r) in MODELS.items()])
-    for title, of in (("MB kept", lambda d, s, r, b: kept(d, s, r, b)), ("MB moved in a round, b / 2 rows kept",
-                                                                         lambda d, s, r, b: moved(d, s, r, b, b / 2))):
+    kept_by = lambda name, d, b: kept(d, *MODELS[name], b)
+    moved_by = lambda name, d, b: moved(d, *MODELS[name], b, b / 2, PASSES[name])
+    for title, of in (("MB kept", kept_by), ("MB moved in a round, half of the rows kept", moved_by)):
         print(f"{title} (copy / slots / rows):\n")
         table(("", "rows", *(f"{n} sequences" for n in SEQUENCES)),
-              [(name, b, *(" / ".join(number(n * of(d, s, r, b) / 1e6) for d in ("copy", "slots", "rows")) for n in SEQUENCES))
-               for name, (s, r) in MODELS.items() for b in BLOCKS])
-    s, r = MODELS["Qwen3.5-35B-A3B"]
-    print(f"Steps of the 35B-A3B file, ms: { {n: round(step_ms(n), 2) for n in (1, 2, 4, 8, 16)} }, drafter {DRAFTER_MS:.2f}")
-    print("ms of states beyond one read and one write, one sequence (copies / slots / rows):",
-          {b: [round(x / COPY_GB_S / 1e6, 3) for x in (4 * s, (b - 1) * s, s + (b + b / 2) * r)] for b in BLOCKS}, "\n")
-    designs = ("copy over the host", "copy", "slots", "rows", "none")
-    table(("rows", "τ", *designs), [(b, f"{tau:.2f}", *(f"{gain(d, s, r, b, tau):.2f}" for d in designs)) for b, tau in TRACES])
-    print("τ at which a round takes as long as its tokens without drafts:\n")
-    table(("rows", *designs), [(b, *(break_even(d, s, r, b) for d in designs)) for b in BLOCKS])
-
-
-def break_even(design, s, r, b):
-    found = [tau / 100 for tau in range(105, 100 * b, 5) if gain(design, s, r, b, tau / 100) >= 1]
-    return f"{found[0]:.2f}" if found else "-"
+              [(name, b, *(" / ".join(number(n * of(name, d, b) / 1e6) for d in ("copy", "slots", "rows")) for n in SEQUENCES))
+               for name in MODELS for b in BLOCKS])
+    for of, designs in (GPU, ("copy over the host", "copy", "slots", "rows", "none")), (CPU, ("copy", "slots", "rows", "none")):
+        steps = {n: round(interpolated(of.step_ms, n), 2) for n in (1, 2, 4, 8, 16)}
+        print(f"Gain, {of.model}, steps {steps} ms, drafter {of.drafter_ms:.2f} ms:\n")
+        table(("rows", "τ", *designs), [(b, f"{tau:.2f}", *(f"{gain(of, d, b, tau):.2f}" for d in designs)) for b, tau in TRACES])
+        print("τ at which a round takes as long as its tokens without drafts:\n")
+        table(("rows", *designs), [(b, *(break_even(of, d, b) for d in designs)) for b in BLOCKS])
+    p = acceptance(16, 1.9)
+    print(f"Blocks at the acceptance that gives 1.9 tokens with 16 rows ({p:.2f}), no cost of states:",
+          {b: round(gain(GPU, "none", b, sum(p**i for i in range(b))), 2) for b in (2, 4, 8, 16)})
 
 
 def copies():
