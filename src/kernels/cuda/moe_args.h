@@ -53,6 +53,13 @@ struct ExpertTableArgs {
   ExpertShape shared;
   int32_t n_experts;
   int32_t has_shared;
+  /// 1: expert e has the matrices of `first`, e steps further; so they are found without the table.
+  int32_t regular;
+  ExpertPointers first;  ///< of expert 0
+  ExpertPointers last;   ///< of the shared expert
+  int64_t gate_step;     ///< in bytes
+  int64_t up_step;
+  int64_t down_step;
 };
 
 inline constexpr int kMoeGateUpThreads = 128;

@@ -36,6 +36,24 @@ ExpertPointers pointers_of(const ExpertWeights& e) {
           e.up_bias,         e.down_bias};
 }
 
+/// Sets what finds the experts' matrices without the table, if they lie at equal distances.
+void find_steps(const std::vector<ExpertPointers>& experts, ExpertTableArgs& args) {
+  args.first = experts.front();
+  args.regular = 1;
+  const auto step_of = [&](const uint8_t* ExpertPointers::*matrix) {
+    if (experts.size() < 2) return int64_t{0};
+    const auto address = [&](size_t e) { return reinterpret_cast<intptr_t>(experts[e].*matrix); };
+    const int64_t step = address(1) - address(0);
+    for (size_t e = 2; e < experts.size(); ++e) {
+      if (address(e) - address(e - 1) != step) args.regular = 0;
+    }
+    return step;
+  };
+  args.gate_step = step_of(&ExpertPointers::gate);
+  args.up_step = step_of(&ExpertPointers::up);
+  args.down_step = step_of(&ExpertPointers::down);
+}
+
 /// Shared memory available on every supported GPU, less what the system and the kernels' static
 /// arrays take.
 constexpr int64_t kMaxStageBytes = int64_t{94} << 10;
@@ -155,8 +173,10 @@ Result<ExpertTable> ExpertTable::create(Memory& memory, std::span<const ExpertWe
   }
   table.args_.n_experts = static_cast<int32_t>(experts.size());
   table.args_.routed = shape_of(experts.front());
+  find_steps(pointers, table.args_);
   if (shared != nullptr) {
     pointers.push_back(pointers_of(*shared));
+    table.args_.last = pointers.back();
     table.args_.shared = shape_of(*shared);
     table.args_.has_shared = 1;
   }

@@ -43,6 +43,14 @@ __device__ __forceinline__ int row_at(const MoeRowsArgs& args, int index) {
   return args.row_ids == nullptr ? index : args.row_ids[index];
 }
 
+/// A matrix of expert `expert`.
+template <const uint8_t* ExpertPointers::*kMatrix>
+__device__ __forceinline__ const uint8_t* matrix_of(const ExpertTableArgs& table, int expert,
+                                                    int64_t step) {
+  if (table.regular == 0) return table.experts[expert].*kMatrix;
+  return expert < table.n_experts ? table.first.*kMatrix + expert * step : table.last.*kMatrix;
+}
+
 /// The first item of part `part` of `parts`.
 __device__ __forceinline__ int first_item(int items, int part, int parts) {
   return static_cast<int>(static_cast<uint64_t>(items) * static_cast<uint32_t>(part) /
@@ -198,8 +206,8 @@ __device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared
     const bool known = ahead.known;
     if (!ahead.settle(args, end)) return;
     if (!known) {
-      gate = args.table.experts[ahead.expert].gate;
-      up = args.table.experts[ahead.expert].up;
+      gate = matrix_of<&ExpertPointers::gate>(args.table, ahead.expert, args.table.gate_step);
+      up = matrix_of<&ExpertPointers::up>(args.table, ahead.expert, args.table.up_step);
     }
     const int first =
         ahead.tile * kMoeHiddenTile + (warp * kHiddenUnits + ahead_unit) * kMoeRowsHidden;
@@ -322,7 +330,10 @@ struct LaneExperts {
       expert = args.table.n_experts;
       weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
     }
-    if (expert >= 0) down = reinterpret_cast<uintptr_t>(args.table.experts[expert].down);
+    if (expert >= 0) {
+      down = reinterpret_cast<uintptr_t>(
+          matrix_of<&ExpertPointers::down>(args.table, expert, args.table.down_step));
+    }
     used = __popc(__ballot_sync(kFullWarp, lane < args.n_used && expert >= 0));
   }
 };
@@ -490,11 +501,16 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_rows_down, kMoeRowsDownThreads, kMoeRowsDownBlocks,
     }
   }
 
+  float old = 0;  // of the warp's first item
 #pragma unroll 1
   for (int pass = 0; pass < 2 * kinds; ++pass) {
     const bool warm_icache = pass < kinds;
     if (pass == kinds) {
       wait_for_previous_kernel();
+      if (warp < block.items) {
+        old = args.y[experts.row * args.y_stride + (first_tile + warp) * kMoeRowsDownTile +
+                     thread % kWarp];
+      }
       const int x_blocks = args.h_width / 32;
 #pragma unroll 1
       for (int s = warp; s < block.ranks; s += kDownWarps) {
@@ -519,7 +535,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_rows_down, kMoeRowsDownThreads, kMoeRowsDownBlocks,
     const float* out = reinterpret_cast<const float*>(shared + args.outs_at) +
                        item * block.ranks * kMoeRowsDownTile + thread % kWarp;
     float* const y = args.y + experts.row * args.y_stride + output;
-    const float old = *y;
+    if (item != warp) old = *y;
     float t = 0;
 #pragma unroll 1
     for (int k = 0; k < experts.used + args.table.has_shared; ++k) {
