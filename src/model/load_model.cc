@@ -32,6 +32,13 @@ Result<std::unique_ptr<MemoryRange>> make_expert_use(const ModelOptions& options
   return range;
 }
 
+/// Tokens that block drafters choose from: all of a small vocabulary. A pass computes the logits of a
+/// whole block, and one that has not the right token ends it.
+int64_t drafted_tokens(int64_t n_vocab) {
+  constexpr int64_t kFew = 32768;
+  return std::max(kFew, n_vocab / 4);
+}
+
 /// `target`: see load_block_drafter(); nullptr: none.
 Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file,
                                     const gguf::Reader* target, kernels::Ops& ops,
@@ -47,7 +54,7 @@ Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file
   }
   if (spec.block_draft) {
     const int64_t wanted =
-        options.draft_tokens > 0 ? options.draft_tokens : MtpHead::short_list(spec.n_vocab);
+        options.draft_tokens > 0 ? options.draft_tokens : drafted_tokens(spec.n_vocab);
     spec.n_drafted = static_cast<int>(std::min<int64_t>(spec.n_vocab, wanted));
   }
   CHIMERE_CHECK_OK(check_unread_keys(keys));

@@ -109,15 +109,28 @@ class DflashDrafter final : public Drafter {
     for (const DraftTarget* t : drafting) {
       const auto& state = static_cast<const DflashState&>(*t->state);
       plan.sequences.push_back(block_rows(*state.rows, t->history.back(), t->proposal->most()));
+      if (!model_.logits_on_gpu()) continue;
+      plan.sequences.back().top = state.sampler.largest();
+      plan.sequences.back().sums = state.sampler.sums();
     }
     CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
-    int64_t row = 0;
+    int64_t whole_row = 0;
+    int64_t top_row = 0;
     for (size_t i = 0; i < drafting.size(); ++i) {
       auto& state = static_cast<DflashState&>(*drafting[i]->state);
       drafting[i]->proposal->count_pass();
       CHIMERE_CHECK_OK(state.rows->commit(0));
-      const auto n = static_cast<int64_t>(plan.sequences[i].logits_of.size());
-      add_drafts(*drafting[i], state.sampler, result.logits, row, n);
+      const model::SequenceRows& rows = plan.sequences[i];
+      const auto n = static_cast<int64_t>(rows.logits_of.size());
+      int64_t& row = rows.top > 0 ? top_row : whole_row;
+      add_drafts(*drafting[i], n, [&](int64_t draft, size_t position) {
+        if (rows.top == 0) {
+          const float* const logits = result.logits.row(row + draft);
+          return state.sampler.sample({logits, static_cast<size_t>(result.logits.cols)}, position);
+        }
+        return state.sampler.sample(result.top.row(row + draft),
+                                    rows.sums ? result.sums + row + draft : nullptr, position);
+      });
       row += n;
     }
     return {};
@@ -167,15 +180,13 @@ class DflashDrafter final : public Drafter {
     return rows;
   }
 
-  /// Drafts from rows `first` to `first + n` of the logits.
-  static void add_drafts(const DraftTarget& target, DraftSampler& sampler, ConstMatrixView logits,
-                         int64_t first, int64_t n) {
+  /// At most `n` drafts; sample(i, position) draws the i-th.
+  template <class Sample>
+  static void add_drafts(const DraftTarget& target, int64_t n, Sample sample) {
     ProposalBuilder& proposal = *target.proposal;
     for (int64_t i = 0; i < n; ++i) {
       const auto place = static_cast<int32_t>(i) + 1;
-      const std::span<const float> row(logits.row(first + i), static_cast<size_t>(logits.cols));
-      const SampledDraft draft =
-          sampler.sample(row, target.history.size() + static_cast<size_t>(i));
+      const SampledDraft draft = sample(i, target.history.size() + static_cast<size_t>(i));
       if (draft.token < 0) return;
       const size_t evidence =
           place_class(place) * kProbabilityClasses + probability_class(draft.probability);

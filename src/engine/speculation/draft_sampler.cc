@@ -19,6 +19,9 @@ sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   return p;
 }
 
+/// Largest logits from which a probability is computed: the others have little weight.
+constexpr int32_t kLeastLargest = 64;
+
 /// softmax(scale * logits) of one token, approximately.
 double probability(std::span<const float> logits, int32_t token, double scale) {
   const float largest = *std::ranges::max_element(logits);
@@ -35,12 +38,37 @@ double probability(std::span<const float> logits, int32_t token, double scale) {
 
 DraftSampler::DraftSampler(const sampling::SamplingParams& sampling)
     : sampler_(draft_sampling(sampling)),
-      scale_(sampling.temperature > 0 ? 1.0 / static_cast<double>(sampling.temperature) : 1.0) {}
+      scale_(sampling.temperature > 0 ? 1.0 / static_cast<double>(sampling.temperature) : 1.0) {
+  const sampling::Needed needed = sampler_.needed(kernels::kMaxTopLogits);
+  if (needed.largest > 0) largest_ = std::max(needed.largest, kLeastLargest);
+  sums_ = needed.sums;
+}
 
 SampledDraft DraftSampler::sample(std::span<const float> logits, size_t position) {
   const auto drawn = sampler_.sample(logits, {}, position);
   if (!drawn.ok()) return {};  // the model reports the error
   return {drawn->id, probability(logits, drawn->id, scale_)};
+}
+
+SampledDraft DraftSampler::sample(std::span<const kernels::TopLogit> largest,
+                                  const kernels::LogSumExp* sums, size_t position) {
+  known_.clear();
+  for (const kernels::TopLogit& t : largest.first(static_cast<size_t>(largest_))) {
+    known_.push_back({t.value, t.id});
+  }
+  const auto drawn = sampler_.sample({known_, {}, sums}, {}, position);
+  if (!drawn.ok() || !drawn->has_value()) return {};
+  const auto weight = [&](float logit) {
+    return std::exp(scale_ * static_cast<double>(logit - known_.front().value));
+  };
+  double sum = 0;
+  double own = 0;
+  for (const sampling::Candidate& c : known_) {
+    if (c.id < 0) break;
+    sum += weight(c.value);
+    if (c.id == (*drawn)->id) own = weight(c.value);
+  }
+  return {(*drawn)->id, own / sum};
 }
 
 }  // namespace chimere::engine

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "kernels/api.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"
 
@@ -26,9 +28,21 @@ class DraftSampler {
   /// The draft at `position` of the text. `logits`: of the first tokens of the vocabulary.
   SampledDraft sample(std::span<const float> logits, size_t position);
 
+  /// How many of the largest logits decide a draft, with its probability to a good approximation;
+  /// 0: the whole row is needed.
+  int32_t largest() const { return largest_; }
+  /// Whether `sums` must be given.
+  bool sums() const { return sums_; }
+  /// The same from the largest() largest logits; no draft where they do not decide it.
+  SampledDraft sample(std::span<const kernels::TopLogit> largest, const kernels::LogSumExp* sums,
+                      size_t position);
+
  private:
   sampling::Sampler sampler_;
   double scale_;  ///< 1 / temperature
+  int32_t largest_ = 0;
+  bool sums_ = false;
+  std::vector<sampling::Candidate> known_;  ///< scratch
 };
 
 }  // namespace chimere::engine

@@ -17,6 +17,9 @@ constexpr int64_t kOtherSharedBytes = 3 << 10;
 /// GPUs whose blocks may have this much divide it among several blocks.
 constexpr int64_t kLargeSharedBytes = int64_t{160} << 10;
 
+/// With two rows moe_decode.cu is faster: 0.15 ms a step for 35B-A3B's shapes on an H200.
+constexpr int64_t kLeastRows = 3;
+
 int64_t round_up(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 CodebookPlace codebook_of(int32_t type) { return codebook_place(static_cast<DType>(type)); }
@@ -156,7 +159,7 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
                                          int64_t n_embd, int multiprocessors,
                                          int64_t shared_bytes) {
   const ExpertTableArgs& t = table.args();
-  if (rows < 2 || n_embd % kMoeRowsDownTile != 0 || !takes(t.routed)) return {};
+  if (rows < kLeastRows || n_embd % kMoeRowsDownTile != 0 || !takes(t.routed)) return {};
   if (t.has_shared != 0 && !takes(t.shared)) return {};
   const auto gate_up = plan_gate_up(t, rows, n_used, n_embd, multiprocessors, shared_bytes);
   if (!gate_up) return {};

@@ -29,8 +29,8 @@ struct MoeRowsPlan {
   MoeRowsLaunch down;
 };
 
-/// How moe_rows() computes `rows` rows; nothing if it does not: one row, for which moe_decode() is
-/// faster, or types or shapes that it does not take. `shared_bytes`: the most shared memory of a
+/// How moe_rows() computes `rows` rows; nothing if it does not: few rows, for which moe_decode()
+/// is faster, or types or shapes that it does not take. `shared_bytes`: the most shared memory of a
 /// block.
 std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows, int n_used,
                                          int64_t n_embd, int multiprocessors, int64_t shared_bytes);

@@ -73,7 +73,7 @@ TEST(CudaMoeRows, HasTheBitsOfRefForEveryMixOfTypes) {
        {DType::kIQ2_S, DType::kIQ2_S, DType::kIQ1_M}},
       {{DType::kQ2_K, DType::kQ2_K, DType::kIQ4_NL}, all_of(DType::kQ8_0)}};
   for (const auto& [routed, shared] : mixes) {
-    for (const int64_t rows : {2, 5}) {
+    for (const int64_t rows : {3, 5}) {
       // Rings of two stages fit beside all codebooks.
       const int64_t n_ff = routed.down == DType::kIQ4_NL ? 0 : 256 * random.between(1, 2);
       MoeProblem p(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared, 0,
@@ -89,7 +89,7 @@ TEST(CudaMoeRows, HasTheBitsOfRefForEveryMixOfTypes) {
 /// The shapes of a released model, with fewer experts.
 TEST(CudaMoeRows, LongRowsHaveTheBitsOfRef) {
   Random random(fresh_seed());
-  MoeProblem p(random, 2, 4, 2, all_of(DType::kIQ3_S), all_of(DType::kQ5_K), 2048, 512);
+  MoeProblem p(random, 3, 4, 2, all_of(DType::kIQ3_S), all_of(DType::kQ5_K), 2048, 512);
   p.unpacked = true;
   expect_bits_of_ref(p);
 }
@@ -97,7 +97,7 @@ TEST(CudaMoeRows, LongRowsHaveTheBitsOfRef) {
 /// More units of an item than stages.
 TEST(CudaMoeRows, SupportsTheLargestNumberOfRanks) {
   Random random(fresh_seed());
-  MoeProblem p(random, 2, 40, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0), 256, 64);
+  MoeProblem p(random, 3, 40, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0), 256, 64);
   expect_bits_of_ref(p);
   p.leave_out(random);
   expect_bits_of_ref(p);
@@ -130,7 +130,7 @@ TEST(CudaMoeRows, IsTwoLaunches) {
   }
 }
 
-/// For one row, float types, different types of gate and up, and rows of which two stages do not
+/// For two rows, float types, different types of gate and up, and rows of which two stages do not
 /// fit.
 TEST(CudaMoeRows, LeavesTheRestToMoeDecode) {
   const auto plans = [](Device& device, const ExpertTypes& types, int64_t rows, int64_t n_embd) {
@@ -142,11 +142,11 @@ TEST(CudaMoeRows, LeavesTheRestToMoeDecode) {
   };
   for (const auto& [name, device] : test::devices()) {
     const ExpertTypes same = all_of(DType::kQ8_0);
-    EXPECT_TRUE(plans(*device, same, 2, 256)) << name;
-    EXPECT_FALSE(plans(*device, same, 1, 256)) << name;
-    EXPECT_FALSE(plans(*device, same, 2, 4096)) << name;
-    EXPECT_FALSE(plans(*device, {DType::kQ8_0, DType::kQ4_0, DType::kQ8_0}, 2, 256)) << name;
-    EXPECT_FALSE(plans(*device, {DType::kQ8_0, DType::kQ8_0, DType::kF32}, 2, 256)) << name;
+    EXPECT_TRUE(plans(*device, same, 3, 256)) << name;
+    EXPECT_FALSE(plans(*device, same, 2, 256)) << name;
+    EXPECT_FALSE(plans(*device, same, 3, 4096)) << name;
+    EXPECT_FALSE(plans(*device, {DType::kQ8_0, DType::kQ4_0, DType::kQ8_0}, 3, 256)) << name;
+    EXPECT_FALSE(plans(*device, {DType::kQ8_0, DType::kQ8_0, DType::kF32}, 3, 256)) << name;
   }
 }
 
@@ -160,7 +160,7 @@ TEST(CudaMoeRows, ReleasedShapesTakeTwoStagesAndMore) {
     const auto table = ExpertTable::create(
         *device, std::vector<ExpertWeights>(256, expert(DType::kIQ3_S_UNPACKED)), &shared);
     ASSERT_TRUE(table.ok());
-    for (const int64_t rows : {2, 4, 8, 32}) {
+    for (const int64_t rows : {3, 4, 8, 32}) {
       const auto plan = plan_moe_rows(*table, rows, 8, 2048, 132, 227 << 10);
       ASSERT_TRUE(plan.has_value()) << name << ", rows " << rows;
       EXPECT_EQ(plan->gate_up.routed.stages, 2);
