@@ -24,7 +24,7 @@ std::vector<kernels::TopLogit> largest_of(std::span<const float> logits, int32_t
 
 TEST(DraftSampler, TheLargestLogitsGiveTheDraftOfTheWholeRow) {
   std::mt19937_64 random(fresh_seed());
-  std::normal_distribution<float> normal(0, 4);
+  std::normal_distribution<float> normal(0, 8);
   for (const auto& [temperature, top_k] : {std::pair(0.0F, 0), std::pair(0.7F, 20)}) {
     sampling::SamplingParams params;
     params.temperature = temperature;
@@ -42,7 +42,7 @@ TEST(DraftSampler, TheLargestLogitsGiveTheDraftOfTheWholeRow) {
       ASSERT_GE(whole.token, 0);
       ASSERT_EQ(of_largest.token, whole.token) << "temperature " << temperature;
       EXPECT_GE(of_largest.probability, whole.probability * 0.98);
-      EXPECT_LE(of_largest.probability, whole.probability * 1.2 + 1e-9);
+      EXPECT_LE(of_largest.probability, whole.probability * 1.3);
     }
   }
 }
