@@ -32,8 +32,8 @@ Result<std::unique_ptr<MemoryRange>> make_expert_use(const ModelOptions& options
   return range;
 }
 
-/// Tokens that block drafters choose from: all of a small vocabulary. A pass computes the logits of a
-/// whole block, and one that has not the right token ends it.
+/// Tokens that block drafters choose from: all of a small vocabulary. A pass computes the logits of
+/// a whole block, and one that has not the right token ends it.
 int64_t drafted_tokens(int64_t n_vocab) {
   constexpr int64_t kFew = 32768;
   return std::max(kFew, n_vocab / 4);
