@@ -166,8 +166,8 @@ void add_rows(const engine::TappedRows& rows, HiddenText& text) {
   }
 }
 
-/// Lets the model continue the prompts, several at once. `progress` hears after each step how many
-/// are complete. Errors: those of the engine.
+/// Lets the model continue the prompts, several at once. `progress` is called after each step with
+/// how many are complete. Errors: those of the engine.
 Result<std::vector<HiddenText>> continue_texts(engine::Engine& engine, const engine::Request& like,
                                                std::span<const std::vector<int32_t>> prompts,
                                                uint64_t first_seed,

@@ -134,7 +134,7 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       suggestions_to_fit(loaded, plan, allowed, drafter_bytes)));
 }
 
-/// Whether the settings ask for the drafter on the GPU and nothing else.
+/// Whether the settings require the drafter on the GPU.
 bool requires_drafter(const Settings& settings) {
   return settings.get(settings::kSpeculate) == "dflash" &&
          settings.get(settings::kBackend) == "cuda";

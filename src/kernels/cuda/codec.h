@@ -23,7 +23,18 @@ struct Group {
   float minimum;
 };
 
-/// A packed row in device memory.
+/// A packed row in device memory that a launch reads several times.
+struct KeptRow {
+  const uint8_t* at;
+  int blocks;  ///< n_in / 32
+
+  template <class Word>
+  static __device__ __forceinline__ Word load(const uint8_t* p) {
+    return __ldg(reinterpret_cast<const Word*>(p));
+  }
+};
+
+/// A packed row in device memory that a launch reads once.
 struct PackedRow {
   const uint8_t* at;
   int blocks;  ///< n_in / 32

@@ -106,7 +106,7 @@ CHIMERE_KERNEL(gdn_fold, kFoldThreads, GdnFoldArgs, args) {
   } else {
     fold_conv(args, fold, (block - scan_blocks) * kFoldThreads + static_cast<int>(threadIdx.x));
   }
-  wait_for_previous_kernel();  // the kernels after this one read its results
+  wait_for_previous_kernel();  // the kernels after this one read the previous kernel's results
 }
 
 }  // namespace chimere::kernels::cuda

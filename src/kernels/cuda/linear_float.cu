@@ -135,7 +135,8 @@ __device__ __forceinline__ void linear_of_floats(const LinearDecodeArgs& args, u
         const uint8_t* const from = row(warp);
 #pragma unroll 1
         for (int at = 0; at < count; at += kPiece) {
-          copies.begin(at / kPiece, own_row + 4 * at, from + 4 * at, 4 * min(kPiece, count - at));
+          copies.begin<true>(at / kPiece, own_row + 4 * at, from + 4 * at,
+                             4 * min(kPiece, count - at));
         }
       }
       wait_for_copies();  // for the weights

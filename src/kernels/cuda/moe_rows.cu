@@ -1,11 +1,12 @@
 // Experts of several decode rows that share few experts: two launches, whatever the number of rows
-// and experts. Bytes: the weights of each slot's expert once (rows that share an expert find them
-// in L2).
+// and experts. Bytes: the weights of each slot's expert once (rows that share an expert and run at
+// the same time find them in L2).
 //
 // moe_decode.cu has a block for every tile: all its warps wait for the weights, then all multiply,
 // and nothing is copied for them in the meantime. Here the blocks of a launch are resident at once
-// and stay. Every warp has a ring of stages: while it multiplies the rows of one, the copy engine
-// brings those of the next, also across tiles, experts and rows.
+// (where a multiprocessor's shared memory holds two) and stay. Every warp has a ring of stages:
+// while it multiplies the rows of one, the copy engine brings those of the next, also across tiles,
+// experts and rows.
 //
 // The products take as long as the bytes only if few instructions surround them: a warp handles
 // experts of one kind, routed or shared, so that it chooses its code by type once, and that code is
@@ -152,7 +153,7 @@ struct HiddenItems {
     if (++tile == tiles) next_slot(args);
   }
 
-  /// Goes on to the next item that has work; false: there is none before `end`.
+  /// Advances to the next item that has work; false: there is none before `end`.
   __device__ __forceinline__ bool settle(const MoeRowsArgs& args, int end) {
 #pragma unroll 1
     while (index < end) {

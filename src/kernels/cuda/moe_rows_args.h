@@ -45,7 +45,8 @@ struct MoeRowsKind {
   int32_t stages_at;    ///< offset of the first warp's ring
   int32_t stages;       ///< of a warp, at most kMoeRowsStages
   int32_t stage_bytes;
-  int32_t bulk;  ///< 1: the bytes of a unit's copies are multiples of 16
+  /// 1: the bytes of a unit's copies are multiples of 16. Packed matrices are aligned to 16.
+  int32_t bulk;
 };
 
 /// Slots as in MoeDecodeArgs. An item of moe_rows_gate_up is a tile of kMoeHiddenTile elements of a

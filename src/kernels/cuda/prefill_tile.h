@@ -25,7 +25,7 @@ namespace chimere::kernels::cuda {
 
 /// The weights of a tile, for one thread: it decodes row threadIdx.x / 2.
 struct TileWeights {
-  PackedRow row;
+  KeptRow row;
   DType type;
   const uint32_t* codebook;  ///< the type's codebook, in shared memory
 };
@@ -79,7 +79,7 @@ struct RawBlock {
 __device__ __forceinline__ RawBlock load_block(const TileWeights& w, int block) {
   RawBlock any = {};
   if (block >= w.row.blocks) return any;
-  const PackedRow here = {w.row.at, opaque(w.row.blocks)};
+  const KeptRow here = {w.row.at, opaque(w.row.blocks)};
   with_integer_type(w.type, [&]<DType kType>() CHIMERE_INLINED {
     using C = Codec<kType>;
     typename C::Raw raw[32 / C::kGroup];

@@ -16,15 +16,25 @@ namespace chimere::kernels::cuda {
 #endif
 
 #if CHIMERE_BULK_COPIES
-/// One lane starts a copy of weights (stream_load.h); `arrived` is the barrier's shared address.
+/// One lane starts a copy; `arrived` is the barrier's shared address. kKept: other blocks read the
+/// same memory; otherwise it is replaced first in L2 (stream_load.h).
+template <bool kKept = false>
 __device__ __forceinline__ void bulk_copy(uint8_t* to, const uint8_t* from, int bytes,
                                           uint32_t arrived) {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-      "[%1], %2, [%3], %4;" ::"r"(at),
-      "l"(from), "r"(bytes), "r"(arrived), "l"(evict_first())
-      : "memory");
+  if constexpr (kKept) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];" ::"r"(at),
+        "l"(from), "r"(bytes), "r"(arrived)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+        "[%1], %2, [%3], %4;" ::"r"(at),
+        "l"(from), "r"(bytes), "r"(arrived), "l"(evict_first())
+        : "memory");
+  }
 }
 #endif
 
@@ -123,7 +133,8 @@ class RingCopies {
 #endif
   }
 
-  /// Starts copying consecutive packed rows to a stage, like copy_rows().
+  /// Starts copying consecutive packed rows to a stage, like copy_rows(). kKept: see bulk_copy().
+  template <bool kKept = false>
   __device__ __forceinline__ void begin(int stage, uint8_t* to, const uint8_t* from, int bytes) {
 #if CHIMERE_BULK_COPIES
     const auto misaligned =
@@ -134,7 +145,7 @@ class RingCopies {
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived),
                      "r"(bytes)
                      : "memory");
-        bulk_copy(to, from, bytes, arrived);
+        bulk_copy<kKept>(to, from, bytes, arrived);
       }
       return;
     }
@@ -165,6 +176,8 @@ class RingCopies {
         bulk_copy(to + i * stride, from + static_cast<int64_t>(min(first + i, last)) * bytes, bytes,
                   arrived);
       }
+      // All lanes have announced their bytes before the first lane arrives in wait().
+      __syncwarp();
     }
 #else
     static_cast<void>(stage);

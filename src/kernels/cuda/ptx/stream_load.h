@@ -1,4 +1,4 @@
-// Reads of weights, each of which a step reads once: L2 replaces their lines first (PTX ISA,
+// Reads of weights that a launch reads once: L2 replaces their lines first (PTX ISA,
 // createpolicy; compute capability 8.0 and later). So what every layer reads again stays there: the
 // kernels' code, activations, tables.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_STREAM_LOAD_H_
