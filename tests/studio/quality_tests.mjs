@@ -193,6 +193,7 @@ export const speedTests = {
     await page.tab.goto('about:blank');
     server.requests.length = 0;
     await page.open(server.url);
+    await page.tab.waitForFunction(() => performance.getEntriesByName('usable', 'mark').length > 0);
     const {usable, bytes} = await page.evaluate(() => ({
       usable: performance.getEntriesByType('mark').find((m) => m.name === 'usable').startTime,
       bytes: performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
