@@ -406,7 +406,7 @@ struct DownKind {
     return (unit & ((1 << shift) - 1)) * kind.outputs;
   }
 
-  /// Starts the copies of unit `ahead`, if the block has it, and goes on to the next.
+  /// Starts the copies of unit `ahead`, if the block has it, and advances to the next.
   __device__ __forceinline__ void copy_next(const MoeRowsArgs& args, const DownBlock& block,
                                             const LaneExperts& experts, BulkRing& ring, int stage,
                                             DownUnits& ahead) const {

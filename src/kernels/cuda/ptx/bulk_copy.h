@@ -16,6 +16,30 @@ namespace chimere::kernels::cuda {
 #endif
 
 #if CHIMERE_BULK_COPIES
+/// Begins `count` barriers of one arrival each, at shared addresses 8 bytes apart.
+__device__ __forceinline__ void begin_barriers(uint32_t first, int count) {
+  for (int i = 0; i < count; ++i) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(first + 8 * i) : "memory");
+  }
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/// Waits until the barrier's phase of this parity is complete.
+__device__ __forceinline__ void wait_for_phase(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  }
+}
+
 /// One lane starts a copy; `arrived` is the barrier's shared address. kKept: other blocks read the
 /// same memory; otherwise it is replaced first in L2 (stream_load.h).
 template <bool kKept = false>
@@ -46,8 +70,7 @@ class WarpCopies {
 #if CHIMERE_BULK_COPIES
     arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
     if (first_lane()) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      begin_barriers(arrived_, 1);
     }
     __syncwarp();
 #else
@@ -82,18 +105,7 @@ class WarpCopies {
     expected_ = 0;
     wait_for_copies();
     __syncwarp();
-    uint32_t done = 0;
-    while (done == 0) {
-      asm volatile(
-          "{\n"
-          ".reg .pred p;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n"
-          "}"
-          : "=r"(done)
-          : "r"(arrived_), "r"(phase_)
-          : "memory");
-    }
+    wait_for_phase(arrived_, phase_);
     phase_ ^= 1U;
 #else
     wait_for_copies();
@@ -121,10 +133,7 @@ class RingCopies {
 #if CHIMERE_BULK_COPIES
     arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
     if (first_lane()) {
-      for (int i = 0; i < stages; ++i) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * i) : "memory");
-      }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      begin_barriers(arrived_, stages);
     }
     __syncwarp();
 #else
@@ -214,18 +223,7 @@ class RingCopies {
     wait_for_copies();
     __syncwarp();
 #if CHIMERE_BULK_COPIES
-    uint32_t done = 0;
-    while (done == 0) {
-      asm volatile(
-          "{\n"
-          ".reg .pred p;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n"
-          "}"
-          : "=r"(done)
-          : "r"(arrived_ + 8 * stage), "r"((phases_ >> stage) & 1U)
-          : "memory");
-    }
+    wait_for_phase(arrived_ + 8 * stage, (phases_ >> stage) & 1U);
     phases_ ^= 1U << stage;
 #else
     static_cast<void>(stage);
@@ -252,10 +250,7 @@ class BulkRing {
 #if CHIMERE_BULK_COPIES
     arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
     if (first_lane()) {
-      for (int i = 0; i < stages; ++i) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * i) : "memory");
-      }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      begin_barriers(arrived_, stages);
     }
     __syncwarp();
 #else
@@ -298,18 +293,7 @@ class BulkRing {
   __device__ __forceinline__ void wait(int stage) {
 #if CHIMERE_BULK_COPIES
     if (bulk_) {
-      uint32_t done = 0;
-      while (done == 0) {
-        asm volatile(
-            "{\n"
-            ".reg .pred p;\n"
-            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;\n"
-            "}"
-            : "=r"(done)
-            : "r"(arrived_ + 8 * stage), "r"((phases_ >> stage) & 1U)
-            : "memory");
-      }
+      wait_for_phase(arrived_ + 8 * stage, (phases_ >> stage) & 1U);
       phases_ ^= 1U << stage;
       return;
     }
@@ -342,9 +326,7 @@ class TeamCopies {
     arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
     member_ = member;
     if (threadIdx.x % kWarp == 0) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_ + 8 * member)
-                   : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      begin_barriers(arrived_ + 8 * static_cast<uint32_t>(member), 1);
     }
     __syncwarp();
 #else
