@@ -24,11 +24,14 @@ double seconds_since(Clock::time_point then) {
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
       options_(options),
-      drafters_({model, options.draft_model}, options.drafters),
+      drafters_(
+          {model, options.draft_model,
+           [cache = options.cache] { return cache != nullptr && cache->evict_context_rows(); }},
+          options.drafters),
       generations_(model, tokenizer, drafters_, options.context),
       scheduler_(model.states(), options.cache, options.max_running,
                  [this] { return warmups_.release(); }),
-      warmups_(model, options.cache, generations_,
+      warmups_(model, options.cache, generations_, drafters_,
                [this](const Generation& g) { return scheduler_.make_room_for(g); }),
       planner_(options.max_step_rows, options.max_itl_ratio),
       sampler_(model, options.pool),
@@ -191,9 +194,11 @@ void Engine::cancel_all() {
 }
 
 void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens,
-                    std::optional<std::string> shared_cache, RequestAdapters adapters) {
+                    std::optional<std::string> shared_cache, RequestAdapters adapters,
+                    Speculation speculation) {
   if (static_cast<int64_t>(tokens.size()) < options_.context) {
-    warmups_.add(owner, std::move(tokens), std::move(shared_cache), std::move(adapters));
+    warmups_.add(owner, std::move(tokens), std::move(shared_cache), std::move(adapters),
+                 speculation);
   }
 }
 
@@ -279,6 +284,7 @@ void Engine::finish_oldest_step() {
     planner_.record(step.planned, seconds);
     learn(step, seconds);
     sample(step, *result);
+    keep(step);
     accept(step.planned);
   } else {
     for (const PlannedRows& p : step.planned) {
@@ -305,17 +311,8 @@ void Engine::learn(const LaunchedStep& step, double seconds) {
                         static_cast<int32_t>(step.plan.sequences.size()), seconds);
 }
 
-/// Samples the tokens of a computed step and gives the states at prefix points to the cache.
+/// Samples the tokens of a computed step.
 void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
-  for (LaunchedStep::Kept& kept : step.kept) {
-    const Generation* const g = step.planned[kept.index].generation;
-    if (g == nullptr) continue;
-    const Request& request = g->request();
-    options_.cache->keep(request.cache_scope(),
-                         std::span(request.prompt).first(static_cast<size_t>(kept.position)),
-                         kept.state, g->points());
-  }
-  step.kept.clear();
   int64_t decoding = 0;
   for (const PlannedRows& p : step.planned) {
     if (p.generation == nullptr) continue;
@@ -346,6 +343,22 @@ void Engine::observe(const LaunchedStep& step) {
     first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
   }
   drafters_.observe(step.plan, rows);
+  for (const PlannedRows& p : step.planned) {
+    if (p.generation != nullptr && !p.decodes()) p.generation->rows_observed();
+  }
+}
+
+/// Gives the states at prefix points to the cache, with what drafters have observed up to there.
+void Engine::keep(LaunchedStep& step) {
+  for (LaunchedStep::Kept& kept : step.kept) {
+    const Generation* const g = step.planned[kept.index].generation;
+    if (g == nullptr) continue;
+    const Request& request = g->request();
+    options_.cache->keep(request.cache_scope(),
+                         std::span(request.prompt).first(static_cast<size_t>(kept.position)),
+                         kept.state, g->points(), g->context_rows(kept.position));
+  }
+  step.kept.clear();
 }
 
 void Engine::hand_over(const StepRows& rows, const model::StepPlan& plan, const Request& request) {
@@ -410,6 +423,7 @@ Status Engine::compute(LaunchedStep& step) {
   sample(step, *result);
   learn(step, seconds_since(begun));
   observe(step);
+  keep(step);
   accept(step.planned);
   return {};
 }
@@ -442,6 +456,7 @@ Status Engine::compute_interleaved() {
   step_.advance();
   sample(step_, *result);
   observe(step_);
+  keep(step_);
   accept(step_.planned);
   return decoded;
 }

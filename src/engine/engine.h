@@ -120,10 +120,11 @@ class Engine {
   /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
   /// of `tokens` that every longer prompt can continue from. The newest warm-up runs first.
   /// `owner`, `shared_cache` and `adapters` as in Request. No effect without a prefix cache, or if
-  /// the context cannot hold the tokens.
+  /// the context cannot hold the tokens. `speculation`: of the prompts to come, whose drafters read
+  /// the rows.
   void warmup(const std::string& owner, std::vector<int32_t> tokens,
-              std::optional<std::string> shared_cache = std::nullopt,
-              RequestAdapters adapters = {});
+              std::optional<std::string> shared_cache = std::nullopt, RequestAdapters adapters = {},
+              Speculation speculation = Speculation::off());
 
   /// Computes one step or, if no request needs one, a part of a prefix-cache warm-up. False if no
   /// work is left now; the prefix cache may still have background work (it calls
@@ -145,6 +146,7 @@ class Engine {
   bool may_overlap() const;
   void sample(LaunchedStep& step, const model::StepResult& result);
   void observe(const LaunchedStep& step);
+  void keep(LaunchedStep& step);
   void hand_over(const StepRows& rows, const model::StepPlan& plan, const Request& request);
   void accept(std::span<const PlannedRows> planned);
   Status compute(LaunchedStep& step);

@@ -111,7 +111,7 @@ void Generation::use_prefix() {
                       std::equal(tokens.begin(), tokens.end(), request_.prompt.begin()) &&
                       std::binary_search(chunk_ends_.begin(), chunk_ends_.end(), size);
   if (usable) {
-    resume_from(request_.prefix->state, CacheTier::kRequest);
+    resume_from(request_.prefix->state, CacheTier::kRequest, request_.prefix->context_rows);
   } else {
     request_.prefix.reset();
   }
@@ -136,11 +136,13 @@ std::string Generation::text_bytes(int32_t token) const {
   return tokenizer_.token_bytes(token, request_.shows(token));
 }
 
-void Generation::resume_from(state::Checkpoint state, CacheTier tier) {
+void Generation::resume_from(state::Checkpoint state, CacheTier tier,
+                             std::shared_ptr<const state::Checkpoint> context_rows) {
   position_ = state.position();
   outcome_.reused_tokens = static_cast<int32_t>(position_);
   outcome_.reused_from = tier;
   from_ = std::move(state);
+  from_rows_ = std::move(context_rows);
 }
 
 void Generation::drop_prefix() {
@@ -148,6 +150,7 @@ void Generation::drop_prefix() {
   outcome_.reused_tokens = 0;
   outcome_.reused_from = CacheTier::kNone;
   from_.reset();
+  from_rows_.reset();
 }
 
 bool Generation::at_point() const { return std::ranges::binary_search(points_, position_); }
@@ -165,7 +168,9 @@ Status Generation::start(state::StateStore& store) {
   }
   started_ = Clock::now();
   state_ = from_ ? from_->restore() : store.create_sequence();
+  if (from_rows_ && drafts_) drafts_->resume(*from_rows_, position_);
   from_.reset();
+  from_rows_.reset();
   request_.prefix.reset();
   return {};
 }
@@ -304,6 +309,11 @@ void Generation::advance_prompt(int64_t rows) {
   if (position_ != keep_at_) return;
   const auto first = request_.prompt.begin();
   outcome_.prefix = Prefix{{first, first + position_}, state_->checkpoint()};
+}
+
+void Generation::rows_observed() {
+  if (!outcome_.prefix || outcome_.prefix->context_rows || position_ != keep_at_) return;
+  outcome_.prefix->context_rows = context_rows(position_);
 }
 
 bool Generation::may_end() const {

@@ -59,8 +59,10 @@ class Generation {
   /// Ascending positions in the prompt where its chunks end.
   std::span<const int64_t> chunk_ends() const { return chunk_ends_; }
 
-  /// Before start(): continues from a state of the prompt's first tokens.
-  void resume_from(state::Checkpoint state, CacheTier tier);
+  /// Before start(): continues from a state of the prompt's first tokens. `context_rows`: what a
+  /// drafter has of them; nullptr: nothing.
+  void resume_from(state::Checkpoint state, CacheTier tier,
+                   std::shared_ptr<const state::Checkpoint> context_rows);
   /// Undoes resume_from(): the prompt is computed whole, and the state's memory is released.
   void drop_prefix();
   bool has_prefix() const { return from_.has_value(); }
@@ -71,6 +73,10 @@ class Generation {
   std::span<const int64_t> points() const { return points_; }
   bool at_point() const;
   state::Checkpoint checkpoint() const { return state_->checkpoint(); }
+  /// What a drafter has of the first `position` tokens; nullptr: nothing.
+  std::shared_ptr<const state::Checkpoint> context_rows(int64_t position) const {
+    return drafts_ ? drafts_->context_rows(position) : nullptr;
+  }
 
   /// Creates or restores the sequence, before the first step and after suspend(). Errors:
   /// kOutOfMemory when the suspended state does not fit.
@@ -126,6 +132,8 @@ class Generation {
   /// To be called when the rows of the last step are computed or launched.
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
+  /// To be called when drafters have observed the rows of the last step.
+  void rows_observed();
   /// Samples the next token from the logits of the newest row, then from those of each draft as
   /// long as the drafts match. `result` holds the rows of this request only: partial logits if
   /// from_partial_logits(), else whole rows. `read_logits` reads a whole row (Model::read_logits())
@@ -200,8 +208,9 @@ class Generation {
   std::vector<int64_t> points_;
   int64_t keep_at_ = -1;                   ///< chunk end whose state becomes Outcome::prefix
   std::optional<state::Checkpoint> from_;  ///< state that start() continues from
-  int64_t position_ = 0;                   ///< prompt tokens computed
-  int64_t decoded_ = 0;                    ///< generated tokens computed
+  std::shared_ptr<const state::Checkpoint> from_rows_;  ///< a drafter's, of the same tokens
+  int64_t position_ = 0;                                ///< prompt tokens computed
+  int64_t decoded_ = 0;                                 ///< generated tokens computed
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and generation

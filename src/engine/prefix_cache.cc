@@ -140,6 +140,7 @@ PrefixCache::Found PrefixCache::find_in(std::span<PrefixNode* const> path,
     if (node.state.device != nullptr) {
       found.tier = CacheTier::kDevice;
       found.state = *node.state.device;
+      found.context_rows = node.state.context_rows;
       return found;
     }
     const std::optional<PrefixRecipe> recipe = index_.recipe_for(node);
@@ -148,6 +149,7 @@ PrefixCache::Found PrefixCache::find_in(std::span<PrefixNode* const> path,
       if (from_memory(node, *recipe)) {
         found.tier = CacheTier::kMemory;
         found.state = *node.state.device;
+        found.context_rows = node.state.context_rows;
         return found;
       }
     } else if (may_load && on_disk == nullptr) {
@@ -198,16 +200,22 @@ void PrefixCache::loaded(PrefixNode& node, const PrefixRecipe& recipe,
 }
 
 void PrefixCache::keep(const std::string& scope, std::span<const int32_t> tokens,
-                       const state::Checkpoint& state, std::span<const int64_t> points) {
+                       const state::Checkpoint& state, std::span<const int64_t> points,
+                       std::shared_ptr<const state::Checkpoint> context_rows) {
   if (tokens.empty()) return;
   PrefixNode& node = index_.insert(scope, tokens);
   if (node.state.device == nullptr) device_.add(node, state);
+  const int32_t known = node.state.context_rows ? node.state.context_rows->position() : 0;
+  if (context_rows != nullptr && context_rows->position() > known) {
+    node.state.context_rows = std::move(context_rows);
+  }
   disk_.mark_unsaved(node);
   const std::vector<PrefixNode*> path = index_.path(scope, tokens);
   index_.touch(path);
   for (PrefixNode* spare : PrefixIndex::states_to_thin(path, points)) {
     device_.drop(*spare);
     memory_.keep_pages_alone(*spare);
+    spare->state.context_rows.reset();
   }
   trim_device();
 }
@@ -246,6 +254,14 @@ bool PrefixCache::evict() {
   }
   device_.drop(*node);
   index_.erase_unused(*node);
+  return true;
+}
+
+bool PrefixCache::evict_context_rows() {
+  PrefixNode* node =
+      index_.oldest([](const PrefixNode& n) { return n.state.context_rows != nullptr; });
+  if (node == nullptr) return false;
+  node->state.context_rows.reset();
   return true;
 }
 

@@ -79,6 +79,7 @@ class PrefixCache {
     bool loading = false;  ///< a disk read is in progress; call again after poll() returned true
     CacheTier tier = CacheTier::kNone;
     std::optional<state::Checkpoint> state;
+    std::shared_ptr<const state::Checkpoint> context_rows;  ///< see keep(); nullptr: none
   };
   /// The progress of the look-ups for one prompt; kept by the caller between calls.
   struct Search {
@@ -97,11 +98,17 @@ class PrefixCache {
 
   /// Stores the state after `tokens`. `points`: positions of this conversation whose states have
   /// priority; other states on its path are dropped first when they exceed the limit.
+  /// `context_rows`: what a drafter has of these tokens (Drafter::context_rows()), which find()
+  /// returns as long as the state is in any tier; nullptr: nothing. Its store must outlive the
+  /// cache.
   void keep(const std::string& scope, std::span<const int32_t> tokens,
-            const state::Checkpoint& state, std::span<const int64_t> points);
+            const state::Checkpoint& state, std::span<const int64_t> points,
+            std::shared_ptr<const state::Checkpoint> context_rows = nullptr);
 
   /// Evicts the least recently used state from the state store. False if there is none.
   bool evict();
+  /// Releases the least recently used context rows; the state stays. False if there are none.
+  bool evict_context_rows();
 
   /// Runs completions of background work; true if there were any.
   bool poll() { return background_.poll(); }

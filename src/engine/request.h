@@ -28,10 +28,12 @@ namespace chimere::engine {
 
 /// The state after the first tokens of a prompt, at a chunk boundary: a prompt that starts with the
 /// same tokens continues from there and gets the same bits as if it had been computed whole. Holds
-/// memory of the model's state store.
+/// memory of the state stores of the model and of a drafter's model.
 struct Prefix {
   std::vector<int32_t> tokens;
   state::Checkpoint state;
+  /// What a drafter has of these tokens (Drafter::context_rows()); nullptr: nothing.
+  std::shared_ptr<const state::Checkpoint> context_rows = nullptr;
 };
 
 /// A generation that ended and that another request continues with the same bits.

@@ -78,7 +78,8 @@ bool Scheduler::look_up(Generation& candidate) {
   // A state that was read for this request is in the state store by now: count it as a disk hit.
   const bool was_read = candidate.search.loads > 0 && found.tier == CacheTier::kDevice;
   if (found.state) {
-    candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
+    candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier,
+                          std::move(found.context_rows));
   }
   return true;
 }

@@ -43,6 +43,7 @@ struct EngineService::Impl {
     std::vector<std::vector<int32_t>> prefixes;
     std::optional<std::string> shared_cache;
     RequestAdapters adapters;
+    Speculation speculation;
   };
 
   Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
@@ -207,7 +208,7 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   for (WarmUps& w : warm) {
     // The engine runs the newest warm-up first.
     for (size_t i = w.prefixes.size(); i-- > 0;) {
-      engine->warmup(w.owner, std::move(w.prefixes[i]), w.shared_cache, w.adapters);
+      engine->warmup(w.owner, std::move(w.prefixes[i]), w.shared_cache, w.adapters, w.speculation);
     }
   }
   for (const RequestId id : gone) engine->cancel(id);
@@ -296,12 +297,13 @@ Status EngineService::use_model(const std::function<Status()>& use) {
 bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }
 
 void EngineService::warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes,
-                           std::optional<std::string> shared_cache, RequestAdapters adapters) {
+                           std::optional<std::string> shared_cache, RequestAdapters adapters,
+                           Speculation speculation) {
   if (impl_->cache == nullptr || prefixes.empty()) return;
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->closed) return;
   impl_->warmups.push_back(
-      {owner, std::move(prefixes), std::move(shared_cache), std::move(adapters)});
+      {owner, std::move(prefixes), std::move(shared_cache), std::move(adapters), speculation});
   impl_->notify();
 }
 

@@ -87,8 +87,8 @@ class EngineService {
   bool has_prefix_cache() const;
   /// Engine::warmup() for each of these token lists, the most urgent first.
   void warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes,
-              std::optional<std::string> shared_cache = std::nullopt,
-              RequestAdapters adapters = {});
+              std::optional<std::string> shared_cache = std::nullopt, RequestAdapters adapters = {},
+              Speculation speculation = Speculation::off());
 
   /// Runs `use` on the service's thread between two steps, when no step is in flight: the model may
   /// be used in it for more than requests. Requests wait meanwhile. Called again after kOutOfMemory

@@ -16,8 +16,12 @@ constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
 }  // namespace
 
 WarmupQueue::WarmupQueue(model::Model& model, PrefixCache* cache, GenerationFactory& generations,
-                         std::function<bool(const Generation&)> make_room)
-    : model_(model), cache_(cache), generations_(generations), make_room_(std::move(make_room)) {}
+                         Drafters& drafters, std::function<bool(const Generation&)> make_room)
+    : model_(model),
+      cache_(cache),
+      generations_(generations),
+      drafters_(drafters),
+      make_room_(std::move(make_room)) {}
 
 void WarmupQueue::add(const Generation& finished) {
   const Request& request = finished.request();
@@ -31,12 +35,14 @@ void WarmupQueue::add(const Generation& finished) {
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;
   again.adapters = request.adapters;
+  again.speculation = request.speculation;
   again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
   push(std::move(again));
 }
 
 void WarmupQueue::add(const std::string& owner, std::vector<int32_t> tokens,
-                      std::optional<std::string> shared_cache, RequestAdapters adapters) {
+                      std::optional<std::string> shared_cache, RequestAdapters adapters,
+                      Speculation speculation) {
   if (cache_ == nullptr) return;
   const auto exists = [&](int32_t token) { return token >= 0 && token < model_.n_vocab(); };
   const int64_t stable =
@@ -46,6 +52,7 @@ void WarmupQueue::add(const std::string& owner, std::vector<int32_t> tokens,
   request.owner = owner;
   request.shared_cache = std::move(shared_cache);
   request.adapters = std::move(adapters);
+  request.speculation = speculation;
   request.prompt = std::move(tokens);
   request.prompt.resize(static_cast<size_t>(stable));
   push(std::move(request));
@@ -81,7 +88,9 @@ bool WarmupQueue::start_next() {
       continue;
     }
     auto found = cache_->find(request.cache_scope(), request.prompt, next->chunk_ends(), nullptr);
-    if (found.state) next->resume_from(*std::move(found.state), found.tier);
+    if (found.state) {
+      next->resume_from(*std::move(found.state), found.tier, std::move(found.context_rows));
+    }
     if (!make_room_(*next) || !next->start(model_.states()).ok()) {
       ++counters_.dropped;
       continue;
@@ -107,15 +116,21 @@ bool WarmupQueue::work() {
   model::StepPlan plan;
   g.prompt_rows(rows, plan.sequences.emplace_back());
   plan.sequences.back().logits_of.clear();
+  SequenceDrafts* const drafts = g.drafts();
+  if (drafts != nullptr) drafts->add_needs(plan, /*prompt=*/true);
   if (!model_.forward(plan).ok()) {
     (void)release();
     return true;
   }
   g.advance_prompt(rows);
   counters_.tokens += rows;
+  const auto [tokens, position] = g.kept_rows(rows);
+  const StepRows computed = {drafts, tokens, position, /*first_row=*/0, /*prompt=*/true};
+  drafters_.observe(plan, {&computed, 1});
   const auto prefix = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
   if (g.at_point() || g.prompt_done()) {
-    cache_->keep(g.request().cache_scope(), prefix, g.checkpoint(), g.points());
+    cache_->keep(g.request().cache_scope(), prefix, g.checkpoint(), g.points(),
+                 g.context_rows(g.position()));
   }
   if (g.prompt_done()) {
     current_.reset();

@@ -13,6 +13,8 @@
 #include "engine/generation_factory.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
+#include "engine/speculation/drafters.h"
+#include "engine/speculation/speculation.h"
 #include "model/model.h"
 
 namespace chimere::engine {
@@ -35,12 +37,14 @@ class WarmupQueue {
   /// `cache` nullptr: nothing is ever queued. `make_room` frees memory for a generation; false if
   /// it cannot. All must outlive the queue.
   WarmupQueue(model::Model& model, PrefixCache* cache, GenerationFactory& generations,
-              std::function<bool(const Generation&)> make_room);
+              Drafters& drafters, std::function<bool(const Generation&)> make_room);
 
   /// Queues the prefix of `tokens` (of the vocabulary) that every longer prompt can continue from.
-  /// In the scope of Request::owner or Request::shared_cache, with Request::adapters.
+  /// In the scope of Request::owner or Request::shared_cache, with Request::adapters. The drafters
+  /// of `speculation` read the rows as those of a prompt.
   void add(const std::string& owner, std::vector<int32_t> tokens,
-           std::optional<std::string> shared_cache = std::nullopt, RequestAdapters adapters = {});
+           std::optional<std::string> shared_cache, RequestAdapters adapters,
+           Speculation speculation);
   /// Queues the tokens of a finished generation: the next turn of the conversation begins with
   /// them, unless the template renders the generation differently.
   void add(const Generation& finished);
@@ -62,6 +66,7 @@ class WarmupQueue {
   model::Model& model_;
   PrefixCache* cache_;
   GenerationFactory& generations_;
+  Drafters& drafters_;
   std::function<bool(const Generation&)> make_room_;
   std::deque<Request> waiting_;  ///< newest last
   std::unique_ptr<Generation> current_;

@@ -19,6 +19,8 @@ namespace chimere::state {
 struct CachedState {
   std::shared_ptr<const Checkpoint> device;  ///< in the state store
   std::shared_ptr<const StateImage> memory;  ///< in host memory; may lack its slot
+  /// What a drafter's own model has of the prefix, in that model's store; no place of the state.
+  std::shared_ptr<const Checkpoint> context_rows;
   bool on_disk = false;
   std::string disk_name;    ///< of the file
   uint64_t disk_since = 0;  ///< `used` of when the file became known

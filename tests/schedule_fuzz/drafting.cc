@@ -265,6 +265,9 @@ std::optional<std::string> drafted_generations(model::Model& model, model::Model
     if (const auto differs = difference(got, *want)) return fail(*differs);
     count(d, got, counts);
   }
+  engine->reset();
+  while ((*cache)->evict_context_rows()) {
+  }
   if (draft_model.states().pages_in_use() != 0) return "the block drafter's states are kept";
   return std::nullopt;
 }

@@ -43,12 +43,14 @@ PrefixNode* PrefixIndex::oldest(const std::function<bool(PrefixNode&)>& passes) 
 }
 
 void PrefixIndex::erase_unused(PrefixNode& node) {
+  if (!has_state(node.state)) node.state.context_rows.reset();
   trees_.find(*node.state.scope)->second.erase_unused(node);
 }
 
 void PrefixIndex::erase_unused_leaves() {
   std::vector<PrefixNode*> leaves;
   for_each([&](PrefixNode& n) {
+    if (!has_state(n.state)) n.state.context_rows.reset();
     if (n.children.empty() && !n.state.anywhere()) leaves.push_back(&n);
   });
   for (PrefixNode* leaf : leaves) erase_unused(*leaf);

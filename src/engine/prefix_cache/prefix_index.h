@@ -56,7 +56,7 @@ class PrefixIndex {
   PrefixNode* oldest(const std::function<bool(PrefixNode&)>& passes);
 
   /// Erases the node if it stores nothing, has no children and is not pinned, then its parents
-  /// likewise.
+  /// likewise. Releases the context rows of a node without a state.
   void erase_unused(PrefixNode& node);
   /// The same for every node.
   void erase_unused_leaves();

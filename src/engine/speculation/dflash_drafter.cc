@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,7 +49,10 @@ struct DflashState final : DrafterState {
 
 class DflashDrafter final : public Drafter {
  public:
-  explicit DflashDrafter(model::Model& model) : model_(model), draft_(*model.block_draft()) {}
+  explicit DflashDrafter(const DrafterModels& models)
+      : model_(*models.draft),
+        draft_(*models.draft->block_draft()),
+        release_(models.release_context_rows) {}
 
   std::unique_ptr<DrafterState> start(const sampling::SamplingParams& sampling) override {
     return std::make_unique<DflashState>(sampling);
@@ -86,6 +92,19 @@ class DflashDrafter final : public Drafter {
     failed_.clear();
   }
 
+  std::optional<state::Checkpoint> context_rows(const DrafterState& of,
+                                                int32_t position) const override {
+    const auto& state = static_cast<const DflashState&>(of);
+    if (state.rows == nullptr || state.end != position) return std::nullopt;
+    return state.rows->checkpoint();
+  }
+
+  void resume(DrafterState& of, const state::Checkpoint& rows, int32_t position) override {
+    auto& state = static_cast<DflashState&>(of);
+    state.rows = rows.restore();
+    state.end = position;
+  }
+
   Status propose(std::span<const DraftTarget> targets) override {
     std::vector<const DraftTarget*> ready;
     for (const DraftTarget& t : targets) {
@@ -113,7 +132,7 @@ class DflashDrafter final : public Drafter {
       plan.sequences.back().top = state.sampler.largest();
       plan.sequences.back().sums = state.sampler.sums();
     }
-    CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
+    CHIMERE_TRY(const model::StepResult result, forward(plan));
     int64_t whole_row = 0;
     int64_t top_row = 0;
     for (size_t i = 0; i < drafting.size(); ++i) {
@@ -136,14 +155,23 @@ class DflashDrafter final : public Drafter {
     return {};
   }
 
+  /// A step of the drafter's model. Running generations take the memory of cached rows.
+  Result<model::StepResult> forward(const model::StepPlan& plan) {
+    while (true) {
+      auto result = model_.forward(plan);
+      const bool full = !result.ok() && result.error().code == Error::Code::kOutOfMemory;
+      if (!full || !release_ || !release_()) return result;
+    }
+  }
+
   /// Computes the planned context rows, and begins another plan. Where memory does not suffice for
   /// all sequences, it may for some.
   void compute(model::StepPlan& plan, int64_t& n_rows) {
-    if (!plan.sequences.empty() && !model_.forward(plan).ok()) {
+    if (!plan.sequences.empty() && !forward(plan).ok()) {
       for (model::SequenceRows& rows : plan.sequences) {
         model::StepPlan one;
         one.sequences.push_back(std::move(rows));
-        if (!model_.forward(one).ok()) failed_.push_back(one.sequences[0].state);
+        if (!forward(one).ok()) failed_.push_back(one.sequences[0].state);
       }
     }
     plan.sequences.clear();
@@ -196,6 +224,7 @@ class DflashDrafter final : public Drafter {
 
   model::Model& model_;
   model::BlockDraft draft_;
+  std::function<bool()> release_;                    ///< DrafterModels::release_context_rows
   std::vector<const state::SequenceState*> failed_;  ///< in observe()
 };
 
@@ -208,7 +237,7 @@ constexpr DrafterType kDflashDrafter = {
     .expected_rates = dflash_rates,
     .create = [](const DrafterModels& models) -> std::unique_ptr<Drafter> {
       if (models.draft == nullptr || models.draft->block_draft() == nullptr) return nullptr;
-      return std::make_unique<DflashDrafter>(*models.draft);
+      return std::make_unique<DflashDrafter>(models);
     },
 };
 

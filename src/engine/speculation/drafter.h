@@ -3,7 +3,9 @@
 #define CHIMERE_ENGINE_SPECULATION_DRAFTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -36,7 +38,7 @@ struct DraftTarget {
 struct ObservedRows {
   DrafterState* state = nullptr;
   std::span<const int32_t> tokens;
-  int32_t position = 0;  ///< of the first row; rows from a prefix cache are not observed
+  int32_t position = 0;  ///< of the first row; rows from a prefix cache are not observed: resume()
   /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in host memory, valid during
   /// the call.
   std::span<const ConstMatrixView> taps;
@@ -65,12 +67,25 @@ class Drafter {
   /// With taps(): called after each step for the generations that use the drafter; in mode `auto`
   /// for decode rows only while drafting may pay, and for prompts once it does.
   virtual void observe(std::span<const ObservedRows> /*rows*/) {}
+  /// What the drafter's own model has of the rows before `position`, for a generation that will
+  /// begin with the same tokens; nothing if it lacks the last of them. The prefix cache keeps it
+  /// with the target's state.
+  virtual std::optional<state::Checkpoint> context_rows(const DrafterState& /*state*/,
+                                                        int32_t /*position*/) const {
+    return std::nullopt;
+  }
+  /// The generation begins with tokens up to `position` that are not observed, of which
+  /// context_rows() of the same drafter has returned `rows`.
+  virtual void resume(DrafterState& /*state*/, const state::Checkpoint& /*rows*/,
+                      int32_t /*position*/) {}
 };
 
 /// The models that an engine has; they outlive its drafters.
 struct DrafterModels {
   model::Model& target;
   model::Model* draft = nullptr;  ///< a drafter's own model; nullptr: none was loaded
+  /// Releases states of `draft` that only the prefix cache holds. False if there are none.
+  std::function<bool()> release_context_rows = {};
 };
 
 /// An entry of drafter_types(): how the engine creates and judges a drafter.

@@ -153,6 +153,23 @@ void SequenceDrafts::add_needs(model::StepPlan& plan, bool prompt) const {
   }
 }
 
+std::shared_ptr<const state::Checkpoint> SequenceDrafts::context_rows(int64_t position) const {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].state == nullptr) continue;
+    auto rows =
+        entries_[i].drafter->context_rows(*sources_[i].state, static_cast<int32_t>(position));
+    if (rows) return std::make_shared<const state::Checkpoint>(*std::move(rows));
+  }
+  return nullptr;
+}
+
+void SequenceDrafts::resume(const state::Checkpoint& rows, int64_t position) {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].state == nullptr) continue;
+    entries_[i].drafter->resume(*sources_[i].state, rows, static_cast<int32_t>(position));
+  }
+}
+
 bool SequenceDrafts::observes(size_t drafter, bool prompt) const {
   const std::unique_ptr<Drafter>& source = entries_[drafter].drafter;
   return source != nullptr && !source->taps().empty() && follows(drafter, prompt);

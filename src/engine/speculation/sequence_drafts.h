@@ -14,6 +14,7 @@
 #include "engine/speculation/proposal.h"
 #include "engine/speculation/speculation.h"
 #include "sampling/params.h"
+#include "state/sequence_state.h"
 
 namespace chimere::engine {
 
@@ -71,6 +72,10 @@ class SequenceDrafts {
   /// Adds to a step what the drafters read of this generation's rows: updates of the MTP head's KV
   /// cache, and taps.
   void add_needs(model::StepPlan& plan, bool prompt) const;
+  /// Drafter::context_rows() of the drafter that has some; nullptr: none has.
+  std::shared_ptr<const state::Checkpoint> context_rows(int64_t position) const;
+  /// Drafter::resume(), before the first round.
+  void resume(const state::Checkpoint& rows, int64_t position);
   /// Whether the drafter reads the outputs of layers for such rows of this generation.
   bool observes(size_t drafter, bool prompt) const;
   const SpeculationCounts& counts() const { return counts_; }

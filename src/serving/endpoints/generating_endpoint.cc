@@ -243,12 +243,13 @@ std::optional<ApiError> GeneratingEndpoint::choose_adapters(
 void GeneratingEndpoint::warmup_next_turn(const Call& call, NextTurn& turn,
                                           const std::optional<std::string>& scope,
                                           const engine::RequestAdapters& adapters,
+                                          engine::Speculation speculation,
                                           const protocol::Choice& answer) const {
   model_of(call).service.warmup(call.owner(),
                                 answer.tool_calls.empty()
                                     ? turn.prefixes(answer.content, answer.reasoning)
                                     : turn.prefixes_after_calls(answer),
-                                scope, adapters);
+                                scope, adapters, speculation);
 }
 
 void GeneratingEndpoint::chat(const CallPtr& call, protocol::ChatRequest request,
@@ -299,12 +300,13 @@ void GeneratingEndpoint::answer(const CallPtr& call, protocol::ChatRequest reque
     const auto turn = std::make_shared<NextTurn>(model, std::move(prepared.input));
     spec.on_choice =
         [this, call, turn, before, adapters = spec.choices.front().request.adapters,
+         speculation = spec.choices.front().request.speculation,
          scope = cache_scope(call->owner(), request.cache_key)](const protocol::Choice& answer) {
           const auto whole = std::make_shared<protocol::Choice>(answer);
           whole->content.insert(0, before.content);
           whole->reasoning.insert(0, before.reasoning_content);
-          (void)context().workers.push([this, call, turn, scope, adapters, whole] {
-            warmup_next_turn(*call, *turn, scope, adapters, *whole);
+          (void)context().workers.push([this, call, turn, scope, adapters, speculation, whole] {
+            warmup_next_turn(*call, *turn, scope, adapters, speculation, *whole);
           });
         };
   }

@@ -86,7 +86,7 @@ class GeneratingEndpoint : public Endpoint {
   /// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
   /// thread, because rendering takes time.
   void warmup_next_turn(const Call& call, NextTurn& turn, const std::optional<std::string>& scope,
-                        const engine::RequestAdapters& adapters,
+                        const engine::RequestAdapters& adapters, engine::Speculation speculation,
                         const protocol::Choice& answer) const;
 };
 
