@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/histogram.h"
 #include "engine/request.h"
+#include "engine/speculation/speculation.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/speculation/speculation.h"
 #include "protocol/generation_writer.h"
 #include "serving/endpoints/endpoint.h"
 #include "serving/generation_job.h"
