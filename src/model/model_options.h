@@ -18,6 +18,9 @@ struct ModelOptions {
   int64_t max_tokens = 4096;
   /// Recurrent states of all sequences and checkpoints together.
   int64_t max_states = 64;
+  /// States with KV of layers with a window at the same time, sequences and checkpoints; 0: as the
+  /// numbers above allow.
+  int64_t max_window_states = 0;
   /// Revocable rows, and rows that are not folded yet, of all sequences and checkpoints together.
   int64_t max_pending_rows = 256;
   /// Most memory of pages, states and pending rows together; 0: what the numbers above amount to.

@@ -84,6 +84,7 @@ Result<std::unique_ptr<state::StateStore>> StateBuilder::build(uint64_t model_ke
   spec.page_tokens = kernels::kKvPageTokens;
   spec.max_pages = (options_.max_tokens + spec.page_tokens - 1) / spec.page_tokens;
   spec.max_slots = options_.max_states;
+  spec.max_window_states = options_.max_window_states;
   spec.max_pending_rows = options_.max_pending_rows;
   spec.max_bytes = options_.max_state_bytes;
   spec.model_key = model_key;

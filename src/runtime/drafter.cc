@@ -17,6 +17,9 @@ namespace {
 
 /// Pages that a sequence needs beyond its rows: of its block, and the one that is being filled.
 constexpr int64_t kMorePages = 2;
+/// States on a GPU that have keys and values of layers with a window, of sequences and of the
+/// prefix cache: `auto` drafts for fewer sequences.
+constexpr int64_t kGpuWindowStates = 8;
 /// On the CPU the states take at most this fraction (1/n) of the target's limit.
 constexpr int64_t kStateShare = 8;
 
@@ -31,6 +34,7 @@ model::ModelOptions drafter_options(const LoadedModel& target, int64_t tokens, i
   model::ModelOptions options;
   options.max_states = target.options.max_states;
   options.max_tokens = tokens + kMorePages * kernels::kKvPageTokens * options.max_states;
+  options.max_window_states = options.max_states;
   options.max_step_rows = step_rows;
   options.max_pending_rows = step_rows;
   return options;
@@ -38,7 +42,10 @@ model::ModelOptions drafter_options(const LoadedModel& target, int64_t tokens, i
 
 /// The target's least capacity: what does not fit goes without drafts.
 model::ModelOptions gpu_options(const LoadedModel& target, int step_rows) {
-  return drafter_options(target, std::min(target.options.max_tokens, target.min_tokens), step_rows);
+  model::ModelOptions options =
+      drafter_options(target, std::min(target.options.max_tokens, target.min_tokens), step_rows);
+  options.max_window_states = std::min(options.max_window_states, kGpuWindowStates);
+  return options;
 }
 
 }  // namespace
@@ -104,8 +111,10 @@ std::string drafter_text(const LoadedDrafter& drafter, const std::string& device
 
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {
   const model::Model& model = *target.drafter->model;
-  const int64_t tokens = gpu_options(target, step_rows).max_tokens;
-  return model.active_weight_bytes() + tokens * target.drafter->model->states().bytes_per_token() +
+  const model::ModelOptions options = gpu_options(target, step_rows);
+  const state::StateStore& states = target.drafter->model->states();
+  return model.active_weight_bytes() + options.max_tokens * states.bytes_per_token() +
+         options.max_window_states * states.bytes_per_slot() +
          model.step_bytes(step_rows, step_rows) + model.gpu_scratch_bytes(step_rows);
 }
 

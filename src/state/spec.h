@@ -36,8 +36,11 @@ struct ComponentSpec {
 struct StateSpec {
   std::vector<ComponentSpec> components;
   int page_tokens = 64;
-  int64_t max_pages = 0;         ///< over all sequences and checkpoints together
-  int64_t max_slots = 0;         ///< recurrent slots over all sequences and checkpoints
+  int64_t max_pages = 0;  ///< over all sequences and checkpoints together
+  int64_t max_slots = 0;  ///< recurrent slots over all sequences and checkpoints
+  /// States with pages of layers with a window at the same time, each with as many as
+  /// StatePools::bytes_per_slot() counts; 0: as `max_pages` and `max_slots` allow.
+  int64_t max_window_states = 0;
   int64_t max_pending_rows = 0;  ///< row blocks over all sequences and checkpoints
   /// Most memory of pages, slots and row blocks together, whatever their numbers allow; 0: no other
   /// limit.

@@ -15,6 +15,13 @@ int64_t& bytes_of(std::vector<std::pair<int, int64_t>>& windows, int window) {
   return found != windows.end() ? found->second : windows.emplace_back(window, 0).second;
 }
 
+/// Upper bound for the pages of one state in a layer with a window: with the rows of a step of some
+/// chunks before they are behind the window.
+int64_t window_pages_of_state(int window, int page_tokens) {
+  constexpr int kStepRows = 512;
+  return (window + kStepRows) / page_tokens + 2;
+}
+
 }  // namespace
 
 Status StatePools::init(StateSpec spec) {
@@ -44,6 +51,10 @@ Status StatePools::init(StateSpec spec) {
     // States that share pages of layers without a window may each have their own of these.
     int64_t most =
         spec.max_pages + spec.max_slots * pages_in_window(0xFFFF, window, spec.page_tokens);
+    if (spec.max_window_states > 0) {
+      most =
+          std::min(most, spec.max_window_states * window_pages_of_state(window, spec.page_tokens));
+    }
     if (spec.max_bytes > 0) most = std::min(most, spec.max_bytes / bytes);
     CHIMERE_TRY(BlockPool pages,
                 BlockPool::create("KV pages of layers with a window", bytes, most, memory_));
@@ -81,11 +92,9 @@ int32_t StatePools::page_group(size_t c) const {
 }
 
 int64_t StatePools::bytes_per_slot() const {
-  // With the rows of a step of some chunks before they are behind the window.
-  constexpr int kStepRows = 512;
   int64_t bytes = slots_.block_bytes();
   for (const WindowPool& w : windows_) {
-    bytes += ((w.window + kStepRows) / spec_.page_tokens + 2) * w.pages.block_bytes();
+    bytes += window_pages_of_state(w.window, spec_.page_tokens) * w.pages.block_bytes();
   }
   return bytes;
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 namespace chimere::state {
 namespace {
@@ -334,6 +336,33 @@ TEST(StateStore, WorksWithoutRecurrentStateAndWithoutKv) {
     }
     EXPECT_EQ((*store)->pages_in_use() + (*store)->slots_in_use(), 0);
   }
+}
+
+TEST(StateStore, LimitsTheStatesWithPagesOfLayersWithAWindow) {
+  StateSpec spec = small_spec(1000, 100);
+  spec.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64, .window = 8}};
+  spec.max_window_states = 1;
+  const auto store = StateStore::create(spec).value();
+  std::vector<std::unique_ptr<SequenceState>> sequences;
+  constexpr size_t kMost = 1000;
+  while (sequences.size() < kMost) {
+    sequences.push_back(store->create_sequence());
+    const RowsWanted wanted{sequences.back().get(), kPageTokens, false};
+    auto reservation = store->reserve({&wanted, 1});
+    if (!reservation.ok()) {
+      EXPECT_EQ(reservation.error().code, Error::Code::kOutOfMemory);
+      break;
+    }
+    reservation->apply();
+  }
+  EXPECT_EQ(store->window_pages_in_use() * 64, store->bytes_per_slot());
+  EXPECT_LT(sequences.size(), kMost);
+  {
+    const Checkpoint kept = sequences.front()->checkpoint();
+    sequences.front() = store->create_sequence();
+    EXPECT_EQ(store->window_pages_in_use() * 64, store->bytes_per_slot());
+  }
+  EXPECT_EQ(store->window_pages_in_use() * 64, store->bytes_per_slot() - 64);
 }
 
 }  // namespace
