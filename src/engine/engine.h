@@ -49,7 +49,7 @@ struct EngineOptions {
   std::function<void()> wake = {};
   /// Masks that take more are computed on another thread (constraints/work.h).
   uint64_t mask_work = constraints::kWorkPerStep;
-  /// A drafter's own model; nullptr: none. Must outlive the engine.
+  /// A drafter's own model; nullptr: none. Must outlive the engine and the cache.
   model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
@@ -91,7 +91,8 @@ struct EngineCounters {
 ///
 /// With a prefix cache, the tokens of a finished generation, and those that warmup() names, are
 /// computed again as prompt while the engine is idle (warm-up): only states of prefill rows may
-/// serve later prompts, because prefill and decode rows differ in their bits.
+/// serve later prompts, because prefill and decode rows differ in their bits. The cache keeps with
+/// a state what drafters have of its tokens.
 class Engine {
  public:
   /// Model and tokenizer must outlive the engine. Errors: kInvalidArgument (options).

@@ -17,9 +17,6 @@ namespace {
 
 /// Pages that a sequence needs beyond its rows: of its block, and the one that is being filled.
 constexpr int64_t kMorePages = 2;
-/// States on a GPU that have keys and values of layers with a window, of sequences and of the
-/// prefix cache: `auto` drafts for fewer sequences.
-constexpr int64_t kGpuWindowStates = 8;
 /// On the CPU the states take at most this fraction (1/n) of the target's limit.
 constexpr int64_t kStateShare = 8;
 
@@ -44,7 +41,7 @@ model::ModelOptions drafter_options(const LoadedModel& target, int64_t tokens, i
 model::ModelOptions gpu_options(const LoadedModel& target, int step_rows) {
   model::ModelOptions options =
       drafter_options(target, std::min(target.options.max_tokens, target.min_tokens), step_rows);
-  options.max_window_states = std::min(options.max_window_states, kGpuWindowStates);
+  options.max_window_states = std::min(options.max_states, target.min_states);
   return options;
 }
 
