@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fresh_seed.h"
@@ -15,6 +16,7 @@
 #include "constraints/token_trie.h"
 #include "engine/engine.h"
 #include "engine/output_constraint.h"
+#include "engine/prefix_cache.h"
 #include "engine/speculation/cost_curve.h"
 #include "engine/speculation/draft_statistics.h"
 #include "engine/speculation/drafter.h"
@@ -453,6 +455,46 @@ TEST(Speculation, DraftsFromTheTablesOfARequest) {
   EXPECT_EQ(ids(fast), ids(expected));
   EXPECT_GT(fast.speculation.accepted, 8);
   EXPECT_LT(model.steps, plain.steps);
+}
+
+/// Counts the prefill rows whose KV is written for the MTP head.
+class CountsDraftKv final : public FakeModel {
+ public:
+  using FakeModel::FakeModel;
+
+  Result<model::StepResult> forward(const model::StepPlan& plan) override {
+    for (const model::SequenceRows& s : plan.sequences) {
+      if (s.row_class != model::RowClass::kPrefill) continue;
+      prefill += s.tokens.size();
+      if (plan.update_draft_kv) with_draft_kv += s.tokens.size();
+    }
+    return FakeModel::forward(plan);
+  }
+
+  size_t prefill = 0;
+  size_t with_draft_kv = 0;
+};
+
+TEST(Speculation, WarmUpsWriteTheKvOfTheMtpHead) {
+  const FakeTokenizer tokenizer;
+  for (const std::string_view mode : {"off", "mtp"}) {
+    SCOPED_TRACE(mode);
+    CountsDraftKv model(64);
+    const auto cache = PrefixCache::create(model.states(), {}).value();
+    const auto engine = Engine::create(model, tokenizer, {.cache = cache.get()}).value();
+    Request request;
+    request.prompt.assign(70, 9);
+    request.sampling.temperature = 1;
+    request.sampling.logit_bias = {{0, -1e9F}};
+    request.max_tokens = 150;
+    request.speculation = *Speculation::named(mode);
+    ASSERT_TRUE(engine->submit(std::move(request)).ok());
+    while (engine->step()) {
+    }
+    EXPECT_GE(engine->counters().warmup_tokens, 64);
+    EXPECT_GT(model.prefill, 70U);
+    EXPECT_EQ(model.with_draft_kv, mode == "mtp" ? model.prefill : 0U);
+  }
 }
 
 TEST(Speculation, ContinuesWithoutDraftsWhenMemoryIsFull) {
