@@ -510,8 +510,7 @@ void CudaOps::linear(const Operand& x, std::span<const LinearJob> jobs) {
   const RoundedRows q = any && decode.count > 0 ? rounded(x) : RoundedRows{};
   const HalfRows h = any && prefill.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
-  const int multiprocessors = device_.facts().multiprocessors;
-  if (decode.count > 0) linear_decode(stream_, multiprocessors, x.x, q, decode, codebook_, jobs);
+  if (decode.count > 0) linear_decode(stream_, device_.facts(), x.x, q, decode, codebook_, jobs);
   if (prefill.count > 0) linear_prefill(stream_, x.x, h, prefill, codebook_, jobs);
   if (arrays().adapters().empty()) return;
   const int32_t* const ids = x.rows == StepRows::kWanted ? arrays().wanted_ids() : nullptr;
