@@ -332,7 +332,7 @@ void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
 }
 
 /// Gives drafters and requests the layers' outputs that they have asked for, of rows that stay.
-void Engine::observe(const LaunchedStep& step) {
+void Engine::observe(const LaunchedStep& step, std::span<const ConstMatrixView> taps) {
   if (step.plan.taps.empty()) return;
   std::vector<StepRows> rows;
   int64_t first_row = 0;
@@ -345,7 +345,7 @@ void Engine::observe(const LaunchedStep& step) {
     }
     first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
   }
-  drafters_.observe(step.plan, rows);
+  drafters_.observe(step.plan, taps, rows);
 }
 
 void Engine::hand_over(const StepRows& rows, const model::StepPlan& plan, const Request& request) {
@@ -409,7 +409,7 @@ Status Engine::compute(LaunchedStep& step) {
   step.advance();
   sample(step, *result);
   learn(step, seconds_since(begun));
-  observe(step);
+  observe(step, result->taps);
   accept(step.planned);
   return {};
 }
@@ -441,7 +441,7 @@ Status Engine::compute_interleaved() {
   planner_.record(step_.planned, seconds_since(begun) - decoding);
   step_.advance();
   sample(step_, *result);
-  observe(step_);
+  observe(step_, result->taps);
   accept(step_.planned);
   return decoded;
 }

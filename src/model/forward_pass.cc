@@ -36,9 +36,11 @@ void ForwardPass::run() {
   }
 }
 
-void ForwardPass::append_context() {
+void ForwardPass::append_context(bool vectors) {
   const BlockDraftWeights& drafter = weights_.block_draft;
-  ops_.embed(*drafter.context_rows, step_.tokens(), step_.vectors(), buffers_.context);
+  if (vectors) {
+    ops_.embed(*drafter.context_rows, step_.tokens(), step_.vectors(), buffers_.context);
+  }
   const kernels::LinearJob fuse[] = {{drafter.fuse, rows().x}};
   ops_.linear(buffers_.context, fuse);
   norm({drafter.norm, nullptr});

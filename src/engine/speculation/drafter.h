@@ -37,8 +37,8 @@ struct ObservedRows {
   DrafterState* state = nullptr;
   std::span<const int32_t> tokens;
   int32_t position = 0;  ///< of the first row; rows from a prefix cache are not observed
-  /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in host memory, valid during
-  /// the call.
+  /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in the target's
+  /// Model::memory(), for work that is queued there during the call. The list is valid as long.
   std::span<const ConstMatrixView> taps;
 };
 
@@ -70,7 +70,8 @@ class Drafter {
 /// The models that an engine has; they outlive its drafters.
 struct DrafterModels {
   model::Model& target;
-  model::Model* draft = nullptr;  ///< a drafter's own model; nullptr: none was loaded
+  /// A drafter's own model, on the target's device; nullptr: none was loaded.
+  model::Model* draft = nullptr;
 };
 
 /// An entry of drafter_types(): how the engine creates and judges a drafter.
