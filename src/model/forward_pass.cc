@@ -1,6 +1,7 @@
 #include "model/forward_pass.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace chimere::model {
 
@@ -44,8 +45,25 @@ void ForwardPass::append_context(bool vectors) {
   const kernels::LinearJob fuse[] = {{drafter.fuse, rows().x}};
   ops_.linear(buffers_.context, fuse);
   norm({drafter.norm, nullptr});
+  // All layers project the same rows: one call, so that products share launches.
+  std::vector<kernels::LinearJob> jobs;
+  for_each_context_mixer([&](const SubLayer& mixer, const SubLayerRows& in) {
+    mixer.project(in, jobs);
+  });
+  ops_.linear(h_, jobs);
+  for_each_context_mixer([](const SubLayer& mixer, const SubLayerRows& in) { mixer.append(in); });
+}
+
+template <class Visit>
+void ForwardPass::for_each_context_mixer(const Visit& visit) {
+  BufferLayout at = buffers_.sub_layer;
   for (const Layer& layer : weights_.layers) {
-    for (const auto& mixer : layer.mixers) mixer->append(sub_layer_rows(1));
+    for (const auto& mixer : layer.mixers) {
+      SubLayerRows in = sub_layer_rows(1);
+      in.buffers = at;
+      visit(*mixer, in);
+      mixer->lay_out_append(at, rows().x.rows);
+    }
   }
 }
 

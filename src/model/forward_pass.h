@@ -41,6 +41,9 @@ class ForwardPass {
   kernels::StepOutputs outputs() const;
 
  private:
+  /// Calls `visit` with every mixer and its input, each with memory of its own.
+  template <class Visit>
+  void for_each_context_mixer(const Visit& visit);
   void embed();  ///< x = embedding rows of the tokens
   /// y = norm(x), for rows() of the step.
   kernels::Operand normed(const Norm& norm, MatrixView x, MatrixView y);

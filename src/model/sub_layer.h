@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/api.h"
@@ -90,8 +91,12 @@ class SubLayer {
   /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
   /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
-  /// Leaves in the states what forward() would, without an output: for the context rows of block
-  /// drafters, whose mixers are all attention.
+  /// For the context rows of block drafters, whose mixers are all attention: append() leaves in the
+  /// states what forward() would, without an output. It reads products of rows.h, which project()
+  /// adds to `jobs`; both take the same rows.buffers, laid out as lay_out_append() does.
+  virtual void lay_out_append(BufferLayout& /*at*/, int64_t /*rows*/) const {}
+  virtual void project(const SubLayerRows& /*rows*/,
+                       std::vector<kernels::LinearJob>& /*jobs*/) const {}
   virtual void append(const SubLayerRows& /*rows*/) const {}
 };
 
