@@ -358,7 +358,7 @@ void time_attention(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int
     qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, layer_of(layer));
   };
   auto read_rows = [&](int layer) {
-    attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors,
+    attend(stream, batch, shape, qg, layer_of(layer), out, {}, multiprocessors,
            gpu.device().facts().shared_bytes, scratch);
   };
   const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +

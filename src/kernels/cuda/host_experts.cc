@@ -214,8 +214,9 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
   const LinearJob in[] = {{layer.shared.up, gated ? up : h}, {layer.shared.gate, h}};
   linear_decode(stream, device_.facts(), x, rounded, rows, call.codebook,
                 std::span(in).first(gated ? 2 : 1));
-  activate(stream, call.options.activation, h, gated ? ConstMatrixView(up) : ConstMatrixView());
-  if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, h, at.h_rounded);
+  const bool rounds = takes_integer_dot(layer.shared.down.type);
+  activate(stream, call.options.activation, h, gated ? ConstMatrixView(up) : ConstMatrixView(),
+           rounds ? at.h_rounded : RoundedRows{});
   const LinearJob out[] = {{layer.shared.down, MatrixView(at.out, count, n_embd, n_embd)}};
   linear_decode(stream, device_.facts(), h, at.h_rounded, rows, call.codebook, out);
 }

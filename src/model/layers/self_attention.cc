@@ -302,9 +302,9 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
   scale_rotated(ops, b.qg, shape_.n_heads, shape_.query_stride());
   scale_rotated(ops, b.k, shape_.n_kv_heads, shape_.head_dim);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
-  ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
+  const kernels::Operand attended = ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
-  ops.linear(b.out, add_to_stream);
+  ops.linear(attended, add_to_stream);
   if (out_bias_ != nullptr) ops.add_bias(rows.x, out_bias_);
 }
 
