@@ -211,8 +211,7 @@ class RowOps {
     const std::vector<LinearJob> jobs = {
         {{DType::kF32, kExperts, kEmbd, weights_.data}, logits_},
         {{DType::kF32, 1, kEmbd, weights_.data + int64_t{kExperts} * kEmbd}, shared_}};
-    linear_decode(stream(), gpu_.device().facts(), x_, {}, {nullptr, rows_},
-                  nullptr, jobs);
+    linear_decode(stream(), gpu_.device().facts(), x_, {}, {nullptr, rows_}, nullptr, jobs);
   }
   void route() const { cuda::route(stream(), logits_, {}, routing_); }
 

@@ -47,9 +47,8 @@ void ForwardPass::append_context(bool vectors) {
   norm({drafter.norm, nullptr});
   // All layers project the same rows: one call, so that products share launches.
   std::vector<kernels::LinearJob> jobs;
-  for_each_context_mixer([&](const SubLayer& mixer, const SubLayerRows& in) {
-    mixer.project(in, jobs);
-  });
+  for_each_context_mixer(
+      [&](const SubLayer& mixer, const SubLayerRows& in) { mixer.project(in, jobs); });
   ops_.linear(h_, jobs);
   for_each_context_mixer([](const SubLayer& mixer, const SubLayerRows& in) { mixer.append(in); });
 }

@@ -188,27 +188,26 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
-  CHIMERE_CHECK_OK(ops_.launch_step(
-      {.batch = step.view(),
-       .tokens = step.tokens(),
-       .vectors = step.vectors(),
-       .wanted_rows = step.wanted_rows(),
-       .selected = step.selected(),
-       .masks = step.masks(),
-       .pass = tapped    ? static_cast<int32_t>(kTappedContext)
-               : context ? static_cast<int32_t>(kContext)
-                         : pass_number(update_draft_kv, plan.taps),
-       .choices = step.choices(),
-       .async_from = async_token,
-       .async_token_from = buffers.chosen,
-       .adapters = step.adapters()},
-      pass.outputs(), [&] {
-        if (context) {
-          pass.append_context(/*vectors=*/!tapped);
-        } else {
-          pass.run();
-        }
-      }));
+  CHIMERE_CHECK_OK(ops_.launch_step({.batch = step.view(),
+                                     .tokens = step.tokens(),
+                                     .vectors = step.vectors(),
+                                     .wanted_rows = step.wanted_rows(),
+                                     .selected = step.selected(),
+                                     .masks = step.masks(),
+                                     .pass = tapped    ? static_cast<int32_t>(kTappedContext)
+                                             : context ? static_cast<int32_t>(kContext)
+                                                       : pass_number(update_draft_kv, plan.taps),
+                                     .choices = step.choices(),
+                                     .async_from = async_token,
+                                     .async_token_from = buffers.chosen,
+                                     .adapters = step.adapters()},
+                                    pass.outputs(), [&] {
+                                      if (context) {
+                                        pass.append_context(/*vectors=*/!tapped);
+                                      } else {
+                                        pass.run();
+                                      }
+                                    }));
   if (!interleaved.ok()) {
     // The launched steps still use the buffers.
     for (size_t n = in_flight_.size() + 1; n > 0; --n) (void)ops_.wait_for_step();
@@ -265,8 +264,8 @@ Status LayeredModel::copy_tapped(const StepPlan& plan, const MatrixView& context
                  rows.tapped[i].stride == first.stride;
     }
     if (adjacent) {
-      CHIMERE_CHECK_OK(memory.copy(context.row(first_row), first.data,
-                                   bytes_of(first.rows * context.cols)));
+      CHIMERE_CHECK_OK(
+          memory.copy(context.row(first_row), first.data, bytes_of(first.rows * context.cols)));
       first_row += first.rows;
       continue;
     }

@@ -110,8 +110,8 @@ Status BlockDraftWeights::place(const ModelSpec& model, const InputEmbedding& em
   CHIMERE_TRY(norm, ops.place_floats(norm, model.n_embd));
   no_token.resize(static_cast<size_t>(model.context_width()));
   CHIMERE_TRY(mask, embedding.rows({&model.block_draft->mask_token, 1}, 0, 0));
-  CHIMERE_TRY(context_rows, ops.place_table({DType::kF32, 1, model.context_width(),
-                                             no_token.data()}));
+  CHIMERE_TRY(context_rows,
+              ops.place_table({DType::kF32, 1, model.context_width(), no_token.data()}));
   CHIMERE_TRY(block_rows, ops.place_table({DType::kF32, 1, model.n_embd, mask.data()}));
   return {};
 }

@@ -26,7 +26,8 @@ StepBuffers lay_out_step(BufferLayout& at, const ModelSpec& model, const ModelWe
   });
   if (model.block_draft) {
     BufferLayout of_context = step.sub_layer;
-    weights.for_each_sub_layer([&](const SubLayer& part) { part.lay_out_append(of_context, rows); });
+    weights.for_each_sub_layer(
+        [&](const SubLayer& part) { part.lay_out_append(of_context, rows); });
     at.skip_past(of_context);
   }
   if (weights.mtp != nullptr) {

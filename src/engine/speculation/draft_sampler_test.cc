@@ -47,8 +47,8 @@ TEST(DraftSampler, TheLargestLogitsGiveTheDraftOfTheWholeRow) {
       for (float& l : logits) l = normal(random);
       const SampledDraft whole = sampler.sample(logits, position);
       const kernels::LogSumExp sums = sums_of(logits);
-      const SampledDraft of_largest = sampler.sample(
-          largest_of(logits, sampler.largest() + 8), sampler.sums() ? &sums : nullptr, position);
+      const SampledDraft of_largest = sampler.sample(largest_of(logits, sampler.largest() + 8),
+                                                     sampler.sums() ? &sums : nullptr, position);
       ASSERT_GE(whole.token, 0);
       ASSERT_EQ(of_largest.token, whole.token) << "temperature " << temperature;
       EXPECT_GE(of_largest.probability, whole.probability * 0.98);

@@ -154,8 +154,8 @@ void Drafters::observe(size_t drafter, const model::StepPlan& plan,
   std::vector<std::vector<ConstMatrixView>> outputs;
   for (const StepRows& s : sequences) {
     if (s.drafts == nullptr || s.tokens.empty() || !s.drafts->observes(drafter, s.prompt)) continue;
-    std::vector<ConstMatrixView> of_rows = rows_of_taps(taps, plan, source.taps(), s.first_row,
-                                                        static_cast<int64_t>(s.tokens.size()));
+    std::vector<ConstMatrixView> of_rows =
+        rows_of_taps(taps, plan, source.taps(), s.first_row, static_cast<int64_t>(s.tokens.size()));
     if (of_rows.empty()) return;  // decided after the step was planned
     // The views stay where they are when the list of outputs grows.
     outputs.push_back(std::move(of_rows));

@@ -399,8 +399,8 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
   }
 }
 
-/// Writes the results of heads first .. first + heads - 1 of a row, also rounded if args.rounded has
-/// memory: first the inverse rotation if values are rotated, then the gate.
+/// Writes the results of heads first .. first + heads - 1 of a row, also rounded if args.rounded
+/// has memory: first the inverse rotation if values are rotated, then the gate.
 __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
                                             bool real, float* o) {
   const int n = args.dims.head_dim;

@@ -123,7 +123,8 @@ struct Layer {
              rounds ? rounded.rows() : RoundedRows{}, multiprocessors, device.facts().shared_bytes,
              scratch.data());
       rows.out.data = out.read();
-      const bool finite = std::ranges::all_of(rows.out.data, [](float o) { return std::isfinite(o); });
+      const bool finite =
+          std::ranges::all_of(rows.out.data, [](float o) { return std::isfinite(o); });
       if (rounds && finite) rounded.expect(rows.out, device.facts().name);
     }
     const Status status = stream.synchronize();

@@ -174,7 +174,7 @@ const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
 bool takes_16_few(const Operands& operands, std::span<const LinearJob> jobs) {
   constexpr int64_t kStaticBytes = 1 << 10;  // and what the system takes
   return operands.rows.count > kTile8.rows && operands.rows.count <= kTile16Few.rows &&
-         operands.x.cols / 32 % matrix_blocks(/*wide=*/true) == 0 &&
+         operands.x.cols / 32 % matrix_blocks(/*wide=*/false) == 0 &&
          std::ranges::all_of(jobs, is_of_few_types) &&
          tile_memory(kTile16Few, jobs, 1).bytes + kStaticBytes <= operands.device.shared_bytes;
 }
@@ -188,7 +188,9 @@ void launch_tiles(const Operands& operands, const TileShape& shape,
   const auto resident = static_cast<uint32_t>(shape.blocks * multiprocessors);
   const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
                     tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
-  const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
+  const bool takes_wide =
+      &shape != &kTile16Few || args.n_in / 32 % matrix_blocks(/*wide=*/true) == 0;
+  const bool wide = shape.staged && takes_wide && tiles <= static_cast<uint32_t>(multiprocessors);
   const uint32_t blocks = stay ? resident : tiles;
   args.block_tiles = static_cast<int32_t>(tiles / blocks);
   args.more_tiles = static_cast<int32_t>(tiles % blocks);
@@ -226,9 +228,8 @@ void launch_integers(const Operands& operands, std::span<const LinearJob> jobs) 
   const LinearDecodePlan plan =
       plan_linear_decode(outputs, operands.rows.count, operands.device.multiprocessors);
   if (plan.rows > 1) {
-    const TileShape* const shape = takes_16_few(operands, jobs)
-                                       ? &kTile16Few
-                                       : tile_shape(operands.rows.count, jobs);
+    const TileShape* const shape =
+        takes_16_few(operands, jobs) ? &kTile16Few : tile_shape(operands.rows.count, jobs);
     if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
   }
   LinearDecodeArgs args = {};

@@ -63,8 +63,8 @@ CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
   return (row_bytes + 111) / 128 * 128 + 16;
 }
 
-/// Types that linear_tile_8 and its relatives multiply with decode_matrices.h's multiply_by_matrices(), if a weight
-/// row is a multiple of matrix_blocks() blocks of 32.
+/// Types that linear_tile_8 and its relatives multiply with decode_matrices.h's
+/// multiply_by_matrices(), if a weight row is a multiple of matrix_blocks() blocks of 32.
 CHIMERE_INLINE constexpr bool takes_matrices(DType t) {
   return t == DType::kQ4_K || t == DType::kQ5_K || t == DType::kQ6_K || t == DType::kQ8_0;
 }

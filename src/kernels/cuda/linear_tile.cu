@@ -73,8 +73,8 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
       for (int at = 2 * i; at < 2 * i + 2; ++at) {
         const int n = kRowTiles == 1 ? 0 : at / tile;
         const int index = first_row + n * kRoundedTile + at % kRoundedTile;
-        const int64_t from = static_cast<int64_t>(row_at(args, index)) * blocks +
-                             (at - n * tile) / kRoundedTile;
+        const int64_t from =
+            static_cast<int64_t>(row_at(args, index)) * blocks + (at - n * tile) / kRoundedTile;
         auto* const to = reinterpret_cast<uint8_t*>(q + at * 32);
         const auto* const integers = reinterpret_cast<const uint8_t*>(x.q + from * 32);
         copy_async<16>(to, integers);
