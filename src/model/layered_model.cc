@@ -187,6 +187,8 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   }
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
+  int32_t number = pass_number(update_draft_kv, plan.taps);
+  if (context) number = tapped ? kTappedContext : kContext;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
   CHIMERE_CHECK_OK(ops_.launch_step({.batch = step.view(),
                                      .tokens = step.tokens(),
@@ -194,9 +196,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
                                      .wanted_rows = step.wanted_rows(),
                                      .selected = step.selected(),
                                      .masks = step.masks(),
-                                     .pass = tapped    ? static_cast<int32_t>(kTappedContext)
-                                             : context ? static_cast<int32_t>(kContext)
-                                                       : pass_number(update_draft_kv, plan.taps),
+                                     .pass = number,
                                      .choices = step.choices(),
                                      .async_from = async_token,
                                      .async_token_from = buffers.chosen,
