@@ -158,25 +158,36 @@ bool is_of_few_types(const LinearJob& job) {
   return takes_matrices(job.w.type) && reinterpret_cast<uintptr_t>(job.w.data) % 16 == 0;
 }
 
+/// Whether a block's shared memory for one stage fits: on every supported GPU, or on this one for
+/// linear_tile_16_few, and for linear_tile_8 where a multiprocessor has at most one block.
+bool fits(const TileShape& shape, const Operands& operands, std::span<const LinearJob> jobs) {
+  constexpr int64_t kStaticBytes = 1 << 10;  // and what the system takes
+  const int64_t bytes = tile_memory(shape, jobs, 1).bytes;
+  if (bytes <= kMaxTileBytes) return true;
+  uint32_t tiles = 0;
+  for (const LinearJob& job : jobs) tiles += ceil_div(job.w.n_out, kDecodeTileOutputs);
+  const bool may =
+      &shape == &kTile16Few ||
+      (&shape == &kTile8 && tiles <= static_cast<uint32_t>(operands.device.multiprocessors));
+  return may && bytes + kStaticBytes <= operands.device.shared_bytes;
+}
+
+/// Whether linear_tile_16_few and linear_tile_16_wide_few compute the product.
+bool takes_16_few(const Operands& operands, std::span<const LinearJob> jobs) {
+  return operands.rows.count > kTile8.rows && operands.rows.count <= kTile16Few.rows &&
+         operands.x.cols / 32 % matrix_blocks(/*wide=*/false) == 0 &&
+         std::ranges::all_of(jobs, is_of_few_types) && fits(kTile16Few, operands, jobs);
+}
+
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
-const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
+const TileShape* tile_shape(const Operands& operands, std::span<const LinearJob> jobs) {
+  if (takes_16_few(operands, jobs)) return &kTile16Few;
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
-    if ((rows <= shape->rows || shape == &kTile32) &&
-        tile_memory(*shape, jobs, 1).bytes <= kMaxTileBytes) {
+    if ((operands.rows.count <= shape->rows || shape == &kTile32) && fits(*shape, operands, jobs)) {
       return shape;
     }
   }
   return nullptr;
-}
-
-/// Whether linear_tile_16_few and linear_tile_16_wide_few compute the product. Long rows of x need
-/// more shared memory than the blocks of some GPUs may have.
-bool takes_16_few(const Operands& operands, std::span<const LinearJob> jobs) {
-  constexpr int64_t kStaticBytes = 1 << 10;  // and what the system takes
-  return operands.rows.count > kTile8.rows && operands.rows.count <= kTile16Few.rows &&
-         operands.x.cols / 32 % matrix_blocks(/*wide=*/false) == 0 &&
-         std::ranges::all_of(jobs, is_of_few_types) &&
-         tile_memory(kTile16Few, jobs, 1).bytes + kStaticBytes <= operands.device.shared_bytes;
 }
 
 void launch_tiles(const Operands& operands, const TileShape& shape,
@@ -228,8 +239,7 @@ void launch_integers(const Operands& operands, std::span<const LinearJob> jobs) 
   const LinearDecodePlan plan =
       plan_linear_decode(outputs, operands.rows.count, operands.device.multiprocessors);
   if (plan.rows > 1) {
-    const TileShape* const shape =
-        takes_16_few(operands, jobs) ? &kTile16Few : tile_shape(operands.rows.count, jobs);
+    const TileShape* const shape = tile_shape(operands, jobs);
     if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
   }
   LinearDecodeArgs args = {};

@@ -174,6 +174,18 @@ TEST(CudaLinear, WeightRowsTooLongForATile) {
   }
 }
 
+/// A block's rows of x and of weights take more memory than some GPUs have.
+TEST(CudaLinear, LongRowsOfSeveralColumns) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const int64_t rows : {5, 12}) {
+    for (const int64_t n_in : {4096, 6144, 10240}) {
+      expect_bits_of_ref(LinearProblem(random, rows, n_in, {DType::kQ4_K}, 40));
+    }
+  }
+}
+
 TEST(CudaLinear, FloatRowsOfAnyLength) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
