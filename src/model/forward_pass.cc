@@ -48,7 +48,7 @@ void ForwardPass::append_context(bool vectors) {
   // All layers project the same rows: one call, so that products share launches.
   std::vector<kernels::LinearJob> jobs;
   for_each_context_mixer(
-      [&](const SubLayer& mixer, const SubLayerRows& in) { mixer.project(in, jobs); });
+      [&](const SubLayer& mixer, const SubLayerRows& in) { mixer.project_append(in, jobs); });
   ops_.linear(h_, jobs);
   for_each_context_mixer([](const SubLayer& mixer, const SubLayerRows& in) { mixer.append(in); });
 }

@@ -92,11 +92,12 @@ class SubLayer {
   /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
   /// For the context rows of block drafters, whose mixers are all attention: append() leaves in the
-  /// states what forward() would, without an output. It reads products of rows.h, which project()
-  /// adds to `jobs`; both take the same rows.buffers, laid out as lay_out_append() does.
+  /// states what forward() would, without an output. It reads products of rows.h, which
+  /// project_append() adds to `jobs`. Both take the same rows.buffers, laid out as lay_out_append()
+  /// does.
   virtual void lay_out_append(BufferLayout& /*at*/, int64_t /*rows*/) const {}
-  virtual void project(const SubLayerRows& /*rows*/,
-                       std::vector<kernels::LinearJob>& /*jobs*/) const {}
+  virtual void project_append(const SubLayerRows& /*rows*/,
+                              std::vector<kernels::LinearJob>& /*jobs*/) const {}
   virtual void append(const SubLayerRows& /*rows*/) const {}
 };
 

@@ -114,7 +114,7 @@ void MtpHead::append(const SubLayerRows& rows, std::span<const int32_t> tokens,
                      const Buffers& b) const {
   const SubLayerRows joined = join_rows(rows, tokens, b);
   std::vector<kernels::LinearJob> jobs;
-  attention_->project(joined, jobs);
+  attention_->project_append(joined, jobs);
   joined.ops.linear(joined.h, jobs);
   attention_->append(joined);
 }

@@ -308,7 +308,8 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
   if (out_bias_ != nullptr) ops.add_bias(rows.x, out_bias_);
 }
 
-void SelfAttention::project(const SubLayerRows& rows, std::vector<kernels::LinearJob>& jobs) const {
+void SelfAttention::project_append(const SubLayerRows& rows,
+                                   std::vector<kernels::LinearJob>& jobs) const {
   BufferLayout at = rows.buffers;
   const Buffers b = append_buffers(at, rows.h.x.rows);
   jobs.push_back({k_, b.k});

@@ -25,7 +25,8 @@ class SelfAttention final : public SubLayer {
   GpuScratch gpu_scratch() const override;
   void forward(const SubLayerRows& rows) const override;
   void lay_out_append(BufferLayout& at, int64_t rows) const override { append_buffers(at, rows); }
-  void project(const SubLayerRows& rows, std::vector<kernels::LinearJob>& jobs) const override;
+  void project_append(const SubLayerRows& rows,
+                      std::vector<kernels::LinearJob>& jobs) const override;
   void append(const SubLayerRows& rows) const override;
 
  private:
