@@ -211,8 +211,7 @@ class RowOps {
     const std::vector<LinearJob> jobs = {
         {{DType::kF32, kExperts, kEmbd, weights_.data}, logits_},
         {{DType::kF32, 1, kEmbd, weights_.data + int64_t{kExperts} * kEmbd}, shared_}};
-    linear_decode(stream(), gpu_.device().facts().multiprocessors, x_, {}, {nullptr, rows_},
-                  nullptr, jobs);
+    linear_decode(stream(), gpu_.device().facts(), x_, {}, {nullptr, rows_}, nullptr, jobs);
   }
   void route() const { cuda::route(stream(), logits_, {}, routing_); }
 
@@ -358,7 +357,7 @@ void time_attention(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int
     qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, layer_of(layer));
   };
   auto read_rows = [&](int layer) {
-    attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors,
+    attend(stream, batch, shape, qg, layer_of(layer), out, {}, multiprocessors,
            gpu.device().facts().shared_bytes, scratch);
   };
   const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +

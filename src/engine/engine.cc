@@ -329,7 +329,7 @@ void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
 }
 
 /// Gives drafters and requests the layers' outputs that they have asked for, of rows that stay.
-void Engine::observe(const LaunchedStep& step) {
+void Engine::observe(const LaunchedStep& step, std::span<const ConstMatrixView> taps) {
   if (step.plan.taps.empty()) return;
   std::vector<StepRows> rows;
   int64_t first_row = 0;
@@ -342,7 +342,7 @@ void Engine::observe(const LaunchedStep& step) {
     }
     first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
   }
-  drafters_.observe(step.plan, rows);
+  drafters_.observe(step.plan, taps, rows);
   for (const PlannedRows& p : step.planned) {
     if (p.generation != nullptr && !p.decodes()) p.generation->rows_observed();
   }
@@ -422,7 +422,7 @@ Status Engine::compute(LaunchedStep& step) {
   step.advance();
   sample(step, *result);
   learn(step, seconds_since(begun));
-  observe(step);
+  observe(step, result->taps);
   keep(step);
   accept(step.planned);
   return {};
@@ -455,7 +455,7 @@ Status Engine::compute_interleaved() {
   planner_.record(step_.planned, seconds_since(begun) - decoding);
   step_.advance();
   sample(step_, *result);
-  observe(step_);
+  observe(step_, result->taps);
   keep(step_);
   accept(step_.planned);
   return decoded;

@@ -146,7 +146,7 @@ class Engine {
   void finish_oldest_step();
   bool may_overlap() const;
   void sample(LaunchedStep& step, const model::StepResult& result);
-  void observe(const LaunchedStep& step);
+  void observe(const LaunchedStep& step, std::span<const ConstMatrixView> taps);
   void keep(LaunchedStep& step);
   void hand_over(const StepRows& rows, const model::StepPlan& plan, const Request& request);
   void accept(std::span<const PlannedRows> planned);

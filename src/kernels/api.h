@@ -560,9 +560,10 @@ class Ops {
 
   /// Attention of every row r over positions [batch.first_visible(r, shape.window),
   /// batch.visible(r)), with the sinks if the shape has them, times sigmoid(gate) if it has gates.
-  /// qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
-  virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
-                      KvView kv, MatrixView out) = 0;
+  /// qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim], all rows of the step.
+  /// Returns `out` as an operand.
+  virtual Operand attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
+                         KvView kv, MatrixView out) = 0;
 
   /// Rotates every head of q and k by its position, in place, then lets every row attend to the
   /// rows of its sequence in this step, as `shape` says. Each sequence has all its positions in the
@@ -591,8 +592,9 @@ class Ops {
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
   /// h = f(h) ∘ up (or f(h, up)), or h = f(h) if up.data is nullptr: the inner step of a dense
-  /// feed-forward network with or without a gate. h, up [rows, n_ff].
-  virtual void activate(Activation f, MatrixView h, ConstMatrixView up) = 0;
+  /// feed-forward network with or without a gate. h, up [rows, n_ff]. Returns h, which has the rows
+  /// `rows` of the step, as an operand.
+  virtual Operand activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) = 0;
 
   /// Selects experts and their weights for each row, as `spec` says. logits [rows, n_experts].
   virtual void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) = 0;

@@ -123,7 +123,7 @@ void Ops::group_rms_norm(ConstMatrixView x, const float* weight, int group, floa
 
 Operand Ops::gated_group_rms_norm(ConstMatrixView x, const float* weight, int group, float eps,
                                   MatrixView z) {
-  activate(Activation::kSilu, z, x);
+  activate(Activation::kSilu, z, x, StepRows::kAll);
   group_rms_norm(z, weight, group, eps, z);
   return prepare(z, StepRows::kAll);
 }

@@ -1,6 +1,7 @@
 #include "model/forward_pass.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace chimere::model {
 
@@ -36,14 +37,32 @@ void ForwardPass::run() {
   }
 }
 
-void ForwardPass::append_context() {
+void ForwardPass::append_context(bool vectors) {
   const BlockDraftWeights& drafter = weights_.block_draft;
-  ops_.embed(*drafter.context_rows, step_.tokens(), step_.vectors(), buffers_.context);
+  if (vectors) {
+    ops_.embed(*drafter.context_rows, step_.tokens(), step_.vectors(), buffers_.context);
+  }
   const kernels::LinearJob fuse[] = {{drafter.fuse, rows().x}};
   ops_.linear(buffers_.context, fuse);
   norm({drafter.norm, nullptr});
+  // All layers project the same rows: one call, so that products share launches.
+  std::vector<kernels::LinearJob> jobs;
+  for_each_context_mixer(
+      [&](const SubLayer& mixer, const SubLayerRows& in) { mixer.project_append(in, jobs); });
+  ops_.linear(h_, jobs);
+  for_each_context_mixer([](const SubLayer& mixer, const SubLayerRows& in) { mixer.append(in); });
+}
+
+template <class Visit>
+void ForwardPass::for_each_context_mixer(const Visit& visit) {
+  BufferLayout at = buffers_.sub_layer;
   for (const Layer& layer : weights_.layers) {
-    for (const auto& mixer : layer.mixers) mixer->append(sub_layer_rows(1));
+    for (const auto& mixer : layer.mixers) {
+      SubLayerRows in = sub_layer_rows(1);
+      in.buffers = at;
+      visit(*mixer, in);
+      mixer->lay_out_append(at, rows().x.rows);
+    }
   }
 }
 

@@ -32,14 +32,18 @@ class ForwardPass {
         interleave_(interleave) {}
 
   void run();
-  /// In place of run() for the context rows of a block drafter: h = rms_norm(fuse · vectors), of
-  /// which every layer appends keys and values.
-  void append_context();
+  /// In place of run() for the context rows of a block drafter: h = rms_norm(fuse · context), of
+  /// which every layer appends keys and values. `vectors`: the context is the step's vectors, not
+  /// what StepBuffers::context contains already.
+  void append_context(bool vectors);
 
   /// The results that run() writes: all logits of some rows, the largest ones of the others.
   kernels::StepOutputs outputs() const;
 
  private:
+  /// Calls `visit` with every mixer and its input, each with memory of its own.
+  template <class Visit>
+  void for_each_context_mixer(const Visit& visit);
   void embed();  ///< x = embedding rows of the tokens
   /// y = norm(x), for rows() of the step.
   kernels::Operand normed(const Norm& norm, MatrixView x, MatrixView y);

@@ -1,6 +1,7 @@
 #include "model/layered_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/draft_chains.h"
 #include "model/forward_pass.h"
@@ -9,15 +10,17 @@ namespace chimere::model {
 namespace {
 
 /// Passes that Ops::run_step distinguishes (StepInputs::pass). kPlain and kUpdatesDraftKv without
-/// taps; for the n-th list of taps, from 1 on, the same plus n * kPasses.
-enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft, kContext, kPasses };
-
-bool all_vectors(const StepPlan& plan) {
-  return std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
-    return std::ranges::all_of(rows.tokens,
-                               [](int32_t t) { return t == SequenceRows::kEmbeddingRow; });
-  });
-}
+/// taps; for the n-th list of taps, from 1 on, the same plus n * kPasses. kContext with vectors of
+/// the host, kTappedContext without.
+enum Pass : int32_t {
+  kPlain,
+  kUpdatesDraftKv,
+  kFirstDraft,
+  kNextDraft,
+  kContext,
+  kTappedContext,
+  kPasses
+};
 
 }  // namespace
 
@@ -103,7 +106,7 @@ Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) cons
 }
 
 /// The same plan with the input vectors of its rows in place of tokens, for models that add more
-/// than one table's rows, and for block drafters, whose table is another model's.
+/// than one table's rows, and for block drafters, whose table has only the row of the mask.
 Result<StepPlan> LayeredModel::with_vectors(const StepPlan& plan) const {
   StepPlan out = plan;
   for (SequenceRows& rows : out.sequences) {
@@ -111,18 +114,33 @@ Result<StepPlan> LayeredModel::with_vectors(const StepPlan& plan) const {
       CHIMERE_CHECK_OK(weights_.input.check_segment(rows.second_segment, rows.tokens.size()));
     }
     if (weights_.input.empty() && !spec_.block_draft) continue;
+    std::vector<int32_t> tokens;
+    for (int32_t& token : rows.tokens) {
+      if (spec_.block_draft && token == spec_.block_draft->mask_token) {
+        token = BlockDraftWeights::kMask;
+      } else {
+        tokens.push_back(std::exchange(token, SequenceRows::kEmbeddingRow));
+      }
+    }
     CHIMERE_TRY(rows.embeddings,
-                weights_.input.rows(rows.tokens, rows.state->position(), rows.second_segment));
-    rows.tokens.assign(rows.tokens.size(), SequenceRows::kEmbeddingRow);
+                weights_.input.rows(tokens, rows.state->position(), rows.second_segment));
   }
   return out;
+}
+
+bool LayeredModel::is_context(const StepPlan& plan) const {
+  return spec_.block_draft && std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
+           return std::ranges::all_of(rows.tokens,
+                                      [](int32_t t) { return t == SequenceRows::kEmbeddingRow; });
+         });
 }
 
 Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   partial_rows_ = {};
   taps_.clear();
   std::optional<StepPlan> replaced;
-  const bool context = spec_.block_draft && all_vectors(given);
+  const bool context = is_context(given);
+  const bool tapped = context && !given.sequences.empty() && !given.sequences[0].tapped.empty();
   if (spec_.encoder || (spec_.block_draft && !context)) {
     CHIMERE_TRY(replaced, with_vectors(given));
   }
@@ -139,7 +157,8 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
                                   .adapters = adapters,
                                   .recurrent = weights_.recurrent(),
                                   .encoder = spec_.encoder,
-                                  .context = context}));
+                                  .context = context,
+                                  .tapped = tapped}));
   if ((!async_token.empty() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument(
         "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
@@ -147,6 +166,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
   CHIMERE_TRY(StepBuffers buffers, lay_out(step.n_rows(), n_wanted));
   CHIMERE_TRY(buffers.taps, lay_out_taps(plan.taps.size(), step.n_rows()));
+  if (tapped) CHIMERE_CHECK_OK(copy_tapped(plan, buffers.context));
   // The MTP head reads tokens, which embedding rows do not have.
   const bool update_draft_kv = has_drafts() && plan.update_draft_kv && step.vectors().rows == 0;
   std::function<void()> interleave;
@@ -167,26 +187,27 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& given) {
   }
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
+  int32_t number = pass_number(update_draft_kv, plan.taps);
+  if (context) number = tapped ? kTappedContext : kContext;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
-  CHIMERE_CHECK_OK(ops_.launch_step(
-      {.batch = step.view(),
-       .tokens = step.tokens(),
-       .vectors = step.vectors(),
-       .wanted_rows = step.wanted_rows(),
-       .selected = step.selected(),
-       .masks = step.masks(),
-       .pass = context ? static_cast<int32_t>(kContext) : pass_number(update_draft_kv, plan.taps),
-       .choices = step.choices(),
-       .async_from = async_token,
-       .async_token_from = buffers.chosen,
-       .adapters = step.adapters()},
-      pass.outputs(), [&] {
-        if (context) {
-          pass.append_context();
-        } else {
-          pass.run();
-        }
-      }));
+  CHIMERE_CHECK_OK(ops_.launch_step({.batch = step.view(),
+                                     .tokens = step.tokens(),
+                                     .vectors = step.vectors(),
+                                     .wanted_rows = step.wanted_rows(),
+                                     .selected = step.selected(),
+                                     .masks = step.masks(),
+                                     .pass = number,
+                                     .choices = step.choices(),
+                                     .async_from = async_token,
+                                     .async_token_from = buffers.chosen,
+                                     .adapters = step.adapters()},
+                                    pass.outputs(), [&] {
+                                      if (context) {
+                                        pass.append_context(/*vectors=*/!tapped);
+                                      } else {
+                                        pass.run();
+                                      }
+                                    }));
   if (!interleaved.ok()) {
     // The launched steps still use the buffers.
     for (size_t n = in_flight_.size() + 1; n > 0; --n) (void)ops_.wait_for_step();
@@ -222,10 +243,47 @@ Result<std::vector<MatrixView>> LayeredModel::lay_out_taps(size_t n, int64_t row
   }
   CHIMERE_CHECK_OK(range->commit(bytes_of(n, rows)));
   auto* at = reinterpret_cast<float*>(range->data());
-  for (size_t i = 0; i < n; ++i, at += rows * spec_.n_embd) {
-    taps.push_back({at, rows, spec_.n_embd, spec_.n_embd});
+  const int64_t stride = static_cast<int64_t>(n) * spec_.n_embd;
+  for (size_t i = 0; i < n; ++i, at += spec_.n_embd) {
+    taps.push_back({at, rows, spec_.n_embd, stride});
   }
   return taps;
+}
+
+Status LayeredModel::copy_tapped(const StepPlan& plan, const MatrixView& context) {
+  Memory& memory = ops_.memory();
+  const auto bytes_of = [](int64_t n) { return static_cast<size_t>(n) * sizeof(float); };
+  int64_t first_row = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    const ConstMatrixView& first = rows.tapped.front();
+    // As one model gives the outputs that another one reads.
+    bool adjacent = first.stride == context.cols;
+    for (size_t i = 0; i < rows.tapped.size(); ++i) {
+      const auto begin = static_cast<int64_t>(i) * spec_.n_embd;
+      adjacent = adjacent && rows.tapped[i].data == first.data + begin &&
+                 rows.tapped[i].stride == first.stride;
+    }
+    if (adjacent) {
+      CHIMERE_CHECK_OK(
+          memory.copy(context.row(first_row), first.data, bytes_of(first.rows * context.cols)));
+      first_row += first.rows;
+      continue;
+    }
+    for (int64_t r = 0; r < first.rows; ++r, ++first_row) {
+      float* to = context.row(first_row);
+      for (const ConstMatrixView& tap : rows.tapped) {
+        CHIMERE_CHECK_OK(memory.copy(to, tap.row(r), bytes_of(tap.cols)));
+        to += tap.cols;
+      }
+    }
+  }
+  return {};
+}
+
+Status LayeredModel::finish_context() {
+  if (!std::exchange(context_issued_, false)) return {};
+  const auto done = ops_.wait_for_step();
+  return done.ok() ? Status() : done.error();
 }
 
 Result<StepResult> LayeredModel::wait_for(const MatrixView& logits) {
@@ -236,8 +294,17 @@ Result<StepResult> LayeredModel::wait_for(const MatrixView& logits) {
 }
 
 Result<StepResult> LayeredModel::forward(const StepPlan& plan) {
+  if (is_context(plan)) {
+    CHIMERE_CHECK_OK(finish_context());
+    CHIMERE_TRY(Started started, start(plan));
+    context_issued_ = true;
+    started.step.finish();
+    return StepResult();
+  }
   CHIMERE_TRY(Started started, start(plan));
+  const Status context = finish_context();
   CHIMERE_TRY(StepResult result, wait_for(started.logits));
+  CHIMERE_CHECK_OK(context);
   started.step.finish();
   result.taps = taps_ = std::move(started.taps);
   return result;
@@ -253,6 +320,7 @@ Status LayeredModel::launch(const StepPlan& plan) {
         "may be in flight, and the ops must support it");
   }
   if (!plan.taps.empty()) return invalid_argument("a launched step cannot have taps");
+  if (spec_.block_draft) return invalid_argument("block drafters compute no launched steps");
   // Their vectors lie in memory of the host, like the embedding rows of a step in flight.
   if (std::ranges::any_of(plan.sequences,
                           [](const auto& rows) { return !rows.embeddings.empty(); }))
@@ -280,13 +348,15 @@ Status LayeredModel::read_logits(int64_t row, std::span<float> out) {
   return ops_.memory().read(out.data(), partial_rows_.row(row), out.size_bytes());
 }
 
-Status LayeredModel::read_tap(size_t tap, int64_t first_row, std::span<float> out) {
-  const int64_t n = static_cast<int64_t>(out.size()) / spec_.n_embd;
-  if (tap >= taps_.size() || static_cast<int64_t>(out.size()) != n * spec_.n_embd ||
-      first_row < 0 || first_row > taps_[tap].rows - n) {
-    return Model::read_tap(tap, first_row, out);
+Status LayeredModel::read_taps(int64_t first_row, std::span<float> out) {
+  if (taps_.empty()) return Model::read_taps(first_row, out);
+  const ConstMatrixView& first = taps_.front();
+  const int64_t n = static_cast<int64_t>(out.size()) / first.stride;
+  if (static_cast<int64_t>(out.size()) != n * first.stride || first_row < 0 ||
+      first_row > first.rows - n) {
+    return Model::read_taps(first_row, out);
   }
-  return ops_.memory().read(out.data(), taps_[tap].row(first_row), out.size_bytes());
+  return ops_.memory().read(out.data(), first.row(first_row), out.size_bytes());
 }
 
 Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,

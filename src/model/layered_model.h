@@ -36,6 +36,9 @@ class LayeredModel final : public Model {
         states_(std::move(states)),
         workspaces_(std::move(workspaces)),
         expert_use_(std::move(expert_use)) {}
+  ~LayeredModel() override { (void)finish_context(); }
+  LayeredModel(const LayeredModel&) = delete;
+  LayeredModel& operator=(const LayeredModel&) = delete;
 
   const std::string& architecture() const override { return spec_.architecture; }
   int64_t n_vocab() const override { return spec_.n_vocab; }
@@ -60,6 +63,7 @@ class LayeredModel final : public Model {
   int64_t gpu_scratch_bytes(int64_t rows) const override;
   int64_t draft_step_bytes(int64_t rows) const override;
   bool logits_on_gpu() const override { return on_gpu(); }
+  Memory& memory() override { return ops_.memory(); }
   state::StateStore& states() override { return *states_; }
   Result<kernels::ExpertUse> expert_use() override;
 
@@ -73,7 +77,7 @@ class LayeredModel final : public Model {
   bool has_drafts() const override { return weights_.mtp != nullptr; }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
   Status read_logits(int64_t row, std::span<float> out) override;
-  Status read_tap(size_t tap, int64_t first_row, std::span<float> out) override;
+  Status read_taps(int64_t first_row, std::span<float> out) override;
   bool supports_overlap() const override { return ops_.supports_overlap(); }
   Status launch(const StepPlan& plan) override;
   Result<StepResult> wait() override;
@@ -87,7 +91,13 @@ class LayeredModel final : public Model {
   };
   Result<Started> start(const StepPlan& given);
   Result<StepPlan> with_vectors(const StepPlan& plan) const;
+  /// All its rows are context rows of this block drafter.
+  bool is_context(const StepPlan& plan) const;
   Result<StepResult> wait_for(const MatrixView& logits);
+  /// Waits for a step of context rows that forward() has issued, if there is one.
+  Status finish_context();
+  /// Copies SequenceRows::tapped of all sequences, one after the other.
+  Status copy_tapped(const StepPlan& plan, const MatrixView& context);
   /// StepInputs::async_from: for each row of the plan, the index of its sequence's choice in the
   /// previous step, or ~token; empty if the host knows all tokens and may prepare their embedding
   /// rows. Errors: kInvalidArgument (the previous step chose no token for a sequence).
@@ -113,6 +123,7 @@ class LayeredModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< [0]: of a step; [1]: of the steps interleaved with it
   bool interleaving_ = false;
+  bool context_issued_ = false;  ///< a step of context rows, for finish_context()
   /// Outputs of tapped layers, for workspaces_; nullptr until a step has taps.
   std::array<std::unique_ptr<MemoryRange>, 2> tap_memory_;
   std::vector<std::vector<int32_t>> tap_sets_;  ///< every list of taps that a step has had

@@ -9,9 +9,9 @@ Status Model::read_logits(int64_t row, std::span<float> /*out*/) {
                           ", or not of this size");
 }
 
-Status Model::read_tap(size_t tap, int64_t first_row, std::span<float> /*out*/) {
-  return invalid_argument("the last step has no row " + std::to_string(first_row) + " of tap " +
-                          std::to_string(tap) + ", or the destination has another size");
+Status Model::read_taps(int64_t first_row, std::span<float> /*out*/) {
+  return invalid_argument("the last step has no taps of row " + std::to_string(first_row) +
+                          ", or of fewer rows than fit in the destination");
 }
 
 Status Model::launch(const StepPlan& /*plan*/) {

@@ -16,6 +16,7 @@
 #include "model/pooling.h"
 #include "model/step.h"
 #include "state/state_store.h"
+#include "tensor/memory.h"
 
 namespace chimere::model {
 
@@ -75,6 +76,9 @@ class Model {
   /// Of step_bytes(), what the MTP head's own buffers take.
   virtual int64_t draft_step_bytes(int64_t /*rows*/) const { return 0; }
 
+  /// The memory of the model's device, where StepResult::taps are.
+  virtual Memory& memory() { return host_memory(); }
+
   /// The pools that hold the states of this model's sequences.
   virtual state::StateStore& states() = 0;
 
@@ -91,7 +95,9 @@ class Model {
   /// Frees it; no sequence may use it any more.
   virtual void drop_adapter(int32_t /*number*/) {}
 
-  /// Advances every sequence of the plan by its rows. Errors: kInvalidArgument (an invalid plan),
+  /// Advances every sequence of the plan by its rows. A step of context rows (block_draft.h) has no
+  /// results, and need not be complete when this returns: the next forward() reports if its device
+  /// failed. Errors: kInvalidArgument (an invalid plan),
   /// kOutOfMemory (states), kIo (a file was truncated, rewritten or could not be read). On an error
   /// no state changes, except if a file changed during the step: discard the plan's sequences then.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
@@ -113,10 +119,9 @@ class Model {
   /// kIo.
   virtual Status read_logits(int64_t row, std::span<float> out);
 
-  /// Copies rows of StepResult::taps of the last forward() to the host: of entry `tap`, from
-  /// `first_row` on, as many as fit in `out` (a multiple of n_embd()). Errors: kInvalidArgument (no
-  /// such rows), kIo.
-  virtual Status read_tap(size_t tap, int64_t first_row, std::span<float> out);
+  /// Copies rows of all StepResult::taps of the last forward() to the host: from `first_row` on, as
+  /// many as fit in `out` [n, taps * n_embd()]. Errors: kInvalidArgument (no such rows), kIo.
+  virtual Status read_taps(int64_t first_row, std::span<float> out);
 
   /// Whether forward() calls StepPlan::interleave, so that decode steps can run inside a long step.
   virtual bool can_interleave() const { return false; }

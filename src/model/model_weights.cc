@@ -104,15 +104,15 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   return w;
 }
 
-Status BlockDraftWeights::place(const ModelSpec& model, kernels::Ops& ops) {
+Status BlockDraftWeights::place(const ModelSpec& model, const InputEmbedding& embedding,
+                                kernels::Ops& ops) {
   CHIMERE_TRY(fuse, ops.place(fuse));
   CHIMERE_TRY(norm, ops.place_floats(norm, model.n_embd));
   no_token.resize(static_cast<size_t>(model.context_width()));
-  const auto table_of = [&](int width) {
-    return ops.place_table({DType::kF32, 1, width, no_token.data()});
-  };
-  CHIMERE_TRY(context_rows, table_of(model.context_width()));
-  CHIMERE_TRY(block_rows, table_of(model.n_embd));
+  CHIMERE_TRY(mask, embedding.rows({&model.block_draft->mask_token, 1}, 0, 0));
+  CHIMERE_TRY(context_rows,
+              ops.place_table({DType::kF32, 1, model.context_width(), no_token.data()}));
+  CHIMERE_TRY(block_rows, ops.place_table({DType::kF32, 1, model.n_embd, mask.data()}));
   return {};
 }
 
@@ -136,7 +136,7 @@ Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops, int host_e
   CHIMERE_CHECK_OK(place_norm(embedding_norm));
   CHIMERE_CHECK_OK(place_norm(output_norm));
   if (model.block_draft) {
-    CHIMERE_CHECK_OK(block_draft.place(model, ops));
+    CHIMERE_CHECK_OK(block_draft.place(model, input, ops));
   } else {
     CHIMERE_TRY(table, ops.place_table(embedding));
   }

@@ -42,14 +42,17 @@ struct Layer {
 struct BlockDraftWeights {
   WeightView fuse;              ///< [n_embd, context_width] of context rows
   const float* norm = nullptr;  ///< [n_embd] of the result
-  /// Tables for rows that have vectors, which are the drafter's only ones: of context rows and of
-  /// blocks.
+  /// Tables of one row: of context rows, which all have vectors, and of blocks, where that is the
+  /// mask's and other rows have vectors.
   std::unique_ptr<kernels::PlacedTable> context_rows;
   std::unique_ptr<kernels::PlacedTable> block_rows;
-  std::vector<float> no_token;  ///< memory of the tables' only row
+  static constexpr int32_t kMask = 0;  ///< token of block_rows
+  std::vector<float> no_token;         ///< memory of context_rows
+  std::vector<float> mask;             ///< memory of block_rows
 
-  /// Puts them where ops read them; call once. Errors: those of Ops::place().
-  Status place(const ModelSpec& model, kernels::Ops& ops);
+  /// Puts them where ops read them; call once. `embedding`: of the target. Errors: those of
+  /// Ops::place().
+  Status place(const ModelSpec& model, const InputEmbedding& embedding, kernels::Ops& ops);
 };
 
 struct ModelWeights {

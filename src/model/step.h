@@ -35,6 +35,10 @@ struct SequenceRows {
   /// of the embedding table. What such rows leave in the state does not follow from token ids: such
   /// a state must not enter the prefix cache. Not in launched steps.
   std::vector<float> embeddings = {};
+  /// For the context rows of a block drafter in place of `embeddings`, in all sequences of a step
+  /// or in none: for each of BlockDraft::taps the layer's outputs [tokens.size(), n_embd] in
+  /// Model::memory(). Work that is queued there after forward() may overwrite them.
+  std::vector<ConstMatrixView> tapped = {};
   /// kDecode and `revocable` only: the last `block` rows attend to one another, whatever their
   /// order (non-causal attention), and to everything before them. 0: every row attends to the rows
   /// up to itself. The other rows of the sequence come before the block and may be committed; rows
@@ -105,7 +109,7 @@ struct StepResult {
   /// choices.
   const int32_t* chosen = nullptr;
   /// For each of StepPlan::taps the layer's output [rows of the step, n_embd], in the plan's order,
-  /// in the memory of the model's device: see Model::read_tap().
+  /// in Model::memory(): see Model::read_taps(). The outputs of a row follow one another.
   std::vector<ConstMatrixView> taps = {};
 };
 

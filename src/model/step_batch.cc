@@ -96,6 +96,18 @@ Status check_choices(const StepPlan& plan) {
       std::to_string(kernels::kMaxChoices));
 }
 
+Status check_tapped(const SequenceRows& rows, const StepLimits& limits) {
+  const auto n_taps = static_cast<int64_t>(rows.tapped.size());
+  const bool complete = std::ranges::all_of(rows.tapped, [&](const ConstMatrixView& tap) {
+    return tap.rows == static_cast<int64_t>(rows.tokens.size()) &&
+           tap.cols * n_taps == limits.n_embd;
+  });
+  if (limits.tapped && complete && n_taps > 0 && rows.embeddings.empty()) return {};
+  return invalid_argument(
+      "outputs of tapped layers are given to other rows than context rows, or are not complete for "
+      "all of a step");
+}
+
 /// Tokens and input vectors.
 Status check_inputs(const SequenceRows& rows, const StepLimits& limits) {
   size_t n_vectors = 0;
@@ -107,6 +119,7 @@ Status check_inputs(const SequenceRows& rows, const StepLimits& limits) {
                               std::to_string(limits.n_vocab));
     }
   }
+  if (limits.tapped || !rows.tapped.empty()) return check_tapped(rows, limits);
   if (rows.embeddings.size() != n_vectors * static_cast<size_t>(limits.n_embd)) {
     return invalid_argument("there are " + std::to_string(rows.embeddings.size()) +
                             " numbers of input vectors for " + std::to_string(n_vectors) +

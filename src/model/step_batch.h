@@ -23,6 +23,7 @@ struct StepLimits {
   bool recurrent = false;  ///< some layer is recurrent: it has no non-causal form
   bool encoder = false;    ///< a sequence is complete in one step, as prefill rows that all see it
   bool context = false;    ///< all rows are context rows of a block drafter
+  bool tapped = false;     ///< which have SequenceRows::tapped
 };
 
 /// Holds the pages and slots of a step until finish(); if it is destroyed before, no state has

@@ -24,6 +24,12 @@ StepBuffers lay_out_step(BufferLayout& at, const ModelSpec& model, const ModelWe
     part.lay_out(of_part, most);
     at.skip_past(of_part);
   });
+  if (model.block_draft) {
+    BufferLayout of_context = step.sub_layer;
+    weights.for_each_sub_layer(
+        [&](const SubLayer& part) { part.lay_out_append(of_context, rows); });
+    at.skip_past(of_context);
+  }
   if (weights.mtp != nullptr) {
     step.mtp = weights.mtp->buffers(at, rows);
     step.mtp.h = step.all.h;

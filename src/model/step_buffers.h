@@ -25,7 +25,7 @@ struct StepBuffers {
   RowBuffers wanted;                   ///< rows whose logits are requested; has its own x
   MatrixView embedding;                ///< [rows, n_embd] if ModelSpec::keeps_embedding
   MatrixView context;                  ///< [rows, context_width] of a block drafter
-  BufferLayout sub_layer;              ///< memory of one sub-layer at a time
+  BufferLayout sub_layer;              ///< memory of one sub-layer at a time, or of context rows
   MtpHead::Buffers mtp;                ///< every row; empty if the MTP head is not run
   MatrixView logits;                   ///< [wanted, n_outputs]
   kernels::TopLogit* top = nullptr;    ///< [wanted, kMaxTopLogits]

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/api.h"
@@ -90,8 +91,13 @@ class SubLayer {
   /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
   /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
-  /// Leaves in the states what forward() would, without an output: for the context rows of block
-  /// drafters, whose mixers are all attention.
+  /// For the context rows of block drafters, whose mixers are all attention: append() leaves in the
+  /// states what forward() would, without an output. It reads products of rows.h, which
+  /// project_append() adds to `jobs`. Both take the same rows.buffers, laid out as lay_out_append()
+  /// does.
+  virtual void lay_out_append(BufferLayout& /*at*/, int64_t /*rows*/) const {}
+  virtual void project_append(const SubLayerRows& /*rows*/,
+                              std::vector<kernels::LinearJob>& /*jobs*/) const {}
   virtual void append(const SubLayerRows& /*rows*/) const {}
 };
 
@@ -116,9 +122,9 @@ class SubLayerSpec {
  public:
   SubLayerSpec() = default;  ///< none
   template <typename S>
-    requires requires(const S& s, const SubLayerBinding& to) {
-      { s.bind(to) } -> std::convertible_to<std::unique_ptr<SubLayer>>;
-    }
+  requires requires(const S& s, const SubLayerBinding& to) {
+    { s.bind(to) } -> std::convertible_to<std::unique_ptr<SubLayer>>;
+  }
   SubLayerSpec(S spec)  // NOLINT(google-explicit-constructor): lists of sub-layers read plainly
       : bind_([kept = std::move(spec)](const SubLayerBinding& to) -> std::unique_ptr<SubLayer> {
           return kept.bind(to);

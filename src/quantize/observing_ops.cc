@@ -143,9 +143,9 @@ class ObservingOps final : public Ops {
                            ConstMatrixView v, KvView kv) override {
     inner_->qk_norm_rope_append(batch, shape, q_norm, k_norm, eps, qg, k, v, kv);
   }
-  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
-              MatrixView out) override {
-    inner_->attend(batch, shape, qg, kv, out);
+  Operand attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+                 MatrixView out) override {
+    return inner_->attend(batch, shape, qg, kv, out);
   }
   void attend_sequences(const BatchView& batch, const SequenceAttentionShape& shape, MatrixView q,
                         MatrixView k, ConstMatrixView v, MatrixView out) override {
@@ -164,8 +164,8 @@ class ObservingOps final : public Ops {
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override {
     inner_->choose(top, choices, chosen);
   }
-  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
-    inner_->activate(f, h, up);
+  Operand activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) override {
+    return inner_->activate(f, h, up, rows);
   }
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
     inner_->route(logits, spec, routing);

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -138,9 +140,40 @@ TEST(BlockDrafter, LeavesTheGenerationAsItIs) {
   }
 }
 
+/// How context rows are given.
+enum class Context : uint8_t {
+  kVectors,
+  kTapped,       ///< as a target gives them: the outputs of a row follow one another
+  kTappedApart,  ///< those of each layer for themselves
+};
+
+/// Moves the vectors of context rows, [rows, 2 n], to memory of the device; they become
+/// SequenceRows::tapped.
+std::unique_ptr<MemoryRange> move_to_device(Memory& memory, int64_t n, bool apart,
+                                            model::SequenceRows& rows) {
+  const auto count = static_cast<int64_t>(rows.tokens.size());
+  test::Floats values = rows.embeddings;
+  for (int64_t r = 0; apart && r < count; ++r) {
+    for (int64_t tap = 0; tap < 2; ++tap) {
+      std::copy_n(rows.embeddings.begin() + (2 * r + tap) * n, n,
+                  values.begin() + (tap * count + r) * n);
+    }
+  }
+  const size_t bytes = values.size() * sizeof(float);
+  auto range = memory.reserve(bytes).value();
+  EXPECT_TRUE(range->commit(bytes).ok());
+  EXPECT_TRUE(memory.write(range->data(), values.data(), bytes).ok());
+  const auto* const data = reinterpret_cast<const float*>(range->data());
+  for (int64_t tap = 0; tap < 2; ++tap) {
+    rows.tapped.emplace_back(data + tap * (apart ? count * n : n), count, n, apart ? n : 2 * n);
+  }
+  rows.embeddings.clear();
+  return range;
+}
+
 /// Logits of blocks after 3, 4, 5 and 73 context rows, the last 68 of them prefill rows.
 std::vector<test::Floats> dflash_logits(const gguf::Reader& target, const gguf::Reader& drafter,
-                                        const test::BackEnd& back_end) {
+                                        const test::BackEnd& back_end, Context context) {
   ThreadPool pool(2);
   const auto ops = back_end.make_ops(pool);
   const auto model = model::load_block_drafter(drafter, target, *ops, {}).value();
@@ -149,6 +182,8 @@ std::vector<test::Floats> dflash_logits(const gguf::Reader& target, const gguf::
   std::mt19937 random(11);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<test::Floats> all;
+  std::vector<std::unique_ptr<MemoryRange>> ranges;  // outlive the steps that read them
+  int32_t before = 0;
   for (const int32_t count : {3, 1, 1, 68}) {
     model::StepPlan append;
     model::SequenceRows& rows = append.sequences.emplace_back();
@@ -160,7 +195,13 @@ std::vector<test::Floats> dflash_logits(const gguf::Reader& target, const gguf::
       rows.row_class = model::RowClass::kPrefill;
       rows.chunks = {64, count - 64};
     }
+    if (context != Context::kVectors) {
+      ranges.push_back(
+          move_to_device(model->memory(), model->n_embd(), context == Context::kTappedApart, rows));
+    }
     EXPECT_TRUE(model->forward(append).ok());
+    EXPECT_EQ(state->position(), count + before);
+    before += count;
     model::StepPlan plan;
     model::SequenceRows& block = plan.sequences.emplace_back();
     block.state = state.get();
@@ -191,15 +232,47 @@ TEST(BlockDrafter, DflashComputesTheSameOnEveryBackEnd) {
           .bytes();
   const auto target = gguf::Reader::from_bytes(target_file.data(), target_file.size()).value();
   const auto drafter = gguf::Reader::from_bytes(drafter_file.data(), drafter_file.size()).value();
-  const auto want = dflash_logits(*target, *drafter, test::scalar_back_end());
+  const auto want = dflash_logits(*target, *drafter, test::scalar_back_end(), Context::kVectors);
   ASSERT_EQ(want.size(), 4U);
   for (const test::BackEnd& back_end : test::back_ends()) {
     SCOPED_TRACE(back_end.name);
-    const auto got = dflash_logits(*target, *drafter, back_end);
+    const auto got = dflash_logits(*target, *drafter, back_end, Context::kVectors);
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i], want[i]) << "decode rows have the same bits";
     for (size_t k = 0; k < want[3].size(); ++k) EXPECT_NEAR(got[3][k], want[3][k], 0.15);
+    EXPECT_EQ(dflash_logits(*target, *drafter, back_end, Context::kTapped), got);
+    EXPECT_EQ(dflash_logits(*target, *drafter, back_end, Context::kTappedApart), got);
   }
+}
+
+TEST(BlockDrafter, TappedRowsMustBeComplete) {
+  const test::TinyModel shape;
+  const auto target_file = test::make_tiny_model(shape).value().bytes();
+  const auto drafter_file = test::make_tiny_drafter({}, shape).value().bytes();
+  const auto target = gguf::Reader::from_bytes(target_file.data(), target_file.size()).value();
+  const auto drafter = gguf::Reader::from_bytes(drafter_file.data(), drafter_file.size()).value();
+  const auto ops = kernels::make_ref_ops();
+  const auto model = model::load_block_drafter(*drafter, *target, *ops, {}).value();
+  const auto state = model->states().create_sequence();
+  const int64_t n = model->n_embd();
+  const test::Floats values(static_cast<size_t>(4 * n));
+  const ConstMatrixView tap(values.data(), 2, n, n);
+  const auto complaint = [&](std::vector<ConstMatrixView> tapped, int32_t token) {
+    model::StepPlan plan;
+    model::SequenceRows& rows = plan.sequences.emplace_back();
+    rows.state = state.get();
+    rows.tokens = {token, token};
+    rows.tapped = std::move(tapped);
+    const auto result = model->forward(plan);
+    return result.ok() ? "" : result.error().message;
+  };
+  constexpr int32_t kVector = model::SequenceRows::kEmbeddingRow;
+  const std::string incomplete = "outputs of tapped layers";
+  EXPECT_NE(complaint({tap}, kVector).find(incomplete), std::string::npos);
+  EXPECT_NE(complaint({tap, {values.data(), 1, n, n}}, kVector).find(incomplete),
+            std::string::npos);
+  EXPECT_NE(complaint({tap, tap}, 1).find(incomplete), std::string::npos) << "rows of a block";
+  EXPECT_EQ(complaint({tap, tap}, kVector), "");
 }
 
 }  // namespace

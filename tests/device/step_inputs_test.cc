@@ -161,8 +161,11 @@ TEST_F(StepInputs, TapsAreTheLayersOutputs) {
       for (size_t t = 0; t < plan.taps.size(); ++t) {
         ASSERT_EQ(result->taps[t].rows, static_cast<int64_t>(2 * n));
         for (size_t r = 0; r < 2 * n; ++r) {
-          Floats x(static_cast<size_t>(shape.n_embd));
-          ASSERT_TRUE(run.model->read_tap(t, static_cast<int64_t>(r), x).ok());
+          const auto n_embd = static_cast<size_t>(shape.n_embd);
+          Floats all(plan.taps.size() * n_embd);
+          ASSERT_TRUE(run.model->read_taps(static_cast<int64_t>(r), all).ok());
+          const auto first = all.begin() + static_cast<std::ptrdiff_t>(t * n_embd);
+          const Floats x(first, first + shape.n_embd);
           const auto layer = static_cast<size_t>(plan.taps[t]);
           ASSERT_EQ(whole.logits(x), row_of(expected[layer], at + r % n))
               << "step " << step << ", layer " << layer << ", row " << r;
@@ -192,8 +195,14 @@ TEST_F(StepInputs, TapsOfChunks) {
       plan.taps = std::move(taps);
       const auto result = run.model->forward(plan);
       EXPECT_TRUE(result.ok());
-      Floats x(text.size() * static_cast<size_t>(shape.n_embd));
-      EXPECT_TRUE(run.model->read_tap(0, 0, x).ok());
+      const auto n_embd = static_cast<size_t>(shape.n_embd);
+      Floats all(text.size() * plan.taps.size() * n_embd);
+      EXPECT_TRUE(run.model->read_taps(0, all).ok());
+      Floats x;  // of the first tap
+      for (size_t r = 0; r < text.size(); ++r) {
+        const auto row = all.begin() + static_cast<std::ptrdiff_t>(r * plan.taps.size() * n_embd);
+        x.insert(x.end(), row, row + shape.n_embd);
+      }
       return x;
     };
     const Floats expected = outputs(half, {1}, true);
@@ -371,14 +380,15 @@ TEST_F(StepInputs, BadPlansAreRefused) {
   plan.taps = {2};
   ASSERT_TRUE(run.model->forward(plan).ok());
   Floats x(64);
-  EXPECT_TRUE(run.model->read_tap(0, 0, x).ok());
-  EXPECT_FALSE(run.model->read_tap(1, 0, x).ok());
-  EXPECT_FALSE(run.model->read_tap(0, 1, x).ok());
+  EXPECT_TRUE(run.model->read_taps(0, x).ok());
+  EXPECT_FALSE(run.model->read_taps(1, x).ok());
   x.resize(63);
-  EXPECT_FALSE(run.model->read_tap(0, 0, x).ok());
+  EXPECT_FALSE(run.model->read_taps(0, x).ok());
+  x.resize(128);
+  EXPECT_FALSE(run.model->read_taps(0, x).ok()) << "the step had one row";
   ASSERT_TRUE(run.model->forward({{decode_rows(*s, {1})}}).ok());
   x.resize(64);
-  EXPECT_FALSE(run.model->read_tap(0, 0, x).ok()) << "the last step had no taps";
+  EXPECT_FALSE(run.model->read_taps(0, x).ok()) << "the last step had no taps";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/model.h"
+#include "tensor/memory.h"
 
 namespace chimere::test {
 namespace {
@@ -36,6 +37,7 @@ class BlockDrafter final : public engine::Drafter {
   BlockDrafter(const engine::DrafterModels& models, std::vector<int32_t> taps,
                BlockDrafterCounts& counts)
       : model_(*models.draft),
+        target_memory_(models.target.memory()),
         taps_(std::move(taps)),
         counts_(counts),
         n_embd_(static_cast<size_t>(models.draft->n_embd())),
@@ -119,12 +121,19 @@ class BlockDrafter final : public engine::Drafter {
   }
 
   /// The mean of the layers' outputs, projected.
-  void append(std::span<const ConstMatrixView> taps, int64_t row, std::vector<float>& to) const {
+  void append(std::span<const ConstMatrixView> taps, int64_t row, std::vector<float>& to) {
+    std::vector<std::vector<float>> outputs;
+    for (const ConstMatrixView& tap : taps) {
+      std::vector<float>& output = outputs.emplace_back(target_embd_);
+      const Status read =
+          target_memory_.read(output.data(), tap.row(row), target_embd_ * sizeof(float));
+      if (!read.ok()) fault("a row could not be read: " + read.error().message);
+    }
     for (size_t i = 0; i < n_embd_; ++i) {
       float sum = 0;
-      for (const ConstMatrixView& tap : taps) {
+      for (const std::vector<float>& output : outputs) {
         for (size_t k = 0; k < target_embd_; ++k) {
-          sum += projection_[i * target_embd_ + k] * tap.row(row)[k];
+          sum += projection_[i * target_embd_ + k] * output[k];
         }
       }
       to.push_back(sum / static_cast<float>(taps.size()));
@@ -158,6 +167,7 @@ class BlockDrafter final : public engine::Drafter {
   }
 
   model::Model& model_;
+  Memory& target_memory_;
   std::vector<int32_t> taps_;
   BlockDrafterCounts& counts_;
   size_t n_embd_;

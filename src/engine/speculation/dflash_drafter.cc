@@ -183,10 +183,8 @@ class DflashDrafter final : public Drafter {
     model::SequenceRows rows;
     rows.state = static_cast<DflashState&>(*o.state).rows.get();
     rows.tokens.assign(static_cast<size_t>(count), model::SequenceRows::kEmbeddingRow);
-    for (int64_t r = first; r < first + count; ++r) {
-      for (const ConstMatrixView& tap : o.taps) {
-        rows.embeddings.insert(rows.embeddings.end(), tap.row(r), tap.row(r) + tap.cols);
-      }
+    for (const ConstMatrixView& tap : o.taps) {
+      rows.tapped.emplace_back(tap.row(first), count, tap.cols, tap.stride);
     }
     if (count < kMinChunkRows) return rows;
     rows.row_class = model::RowClass::kPrefill;
@@ -237,6 +235,7 @@ constexpr DrafterType kDflashDrafter = {
     .expected_rates = dflash_rates,
     .create = [](const DrafterModels& models) -> std::unique_ptr<Drafter> {
       if (models.draft == nullptr || models.draft->block_draft() == nullptr) return nullptr;
+      if (&models.draft->memory() != &models.target.memory()) return nullptr;  // nothing to read
       return std::make_unique<DflashDrafter>(models);
     },
 };

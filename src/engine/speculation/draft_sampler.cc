@@ -19,7 +19,8 @@ sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   return p;
 }
 
-/// Largest logits from which a probability is computed: the others have little weight.
+/// Largest logits from which a probability is computed at another temperature than that of the sums
+/// of a row: the others have little weight.
 constexpr int32_t kLeastLargest = 64;
 
 /// softmax(scale * logits) of one token, approximately.
@@ -40,8 +41,11 @@ DraftSampler::DraftSampler(const sampling::SamplingParams& sampling)
     : sampler_(draft_sampling(sampling)),
       scale_(sampling.temperature > 0 ? 1.0 / static_cast<double>(sampling.temperature) : 1.0) {
   const sampling::Needed needed = sampler_.needed(kernels::kMaxTopLogits);
-  if (needed.largest > 0) largest_ = std::max(needed.largest, kLeastLargest);
-  sums_ = needed.sums;
+  largest_ = needed.largest;
+  draws_with_sums_ = needed.sums;
+  // A GPU finds a row's sums faster than many of its largest logits.
+  sums_ = largest_ > 0 && (needed.sums || scale_ == 1);
+  if (largest_ > 0 && scale_ != 1) largest_ = std::max(largest_, kLeastLargest);
 }
 
 SampledDraft DraftSampler::sample(std::span<const float> logits, size_t position) {
@@ -56,7 +60,7 @@ SampledDraft DraftSampler::sample(std::span<const kernels::TopLogit> largest,
   for (const kernels::TopLogit& t : largest.first(static_cast<size_t>(largest_))) {
     known_.push_back({t.value, t.id});
   }
-  const auto drawn = sampler_.sample({known_, {}, sums}, {}, position);
+  const auto drawn = sampler_.sample({known_, {}, draws_with_sums_ ? sums : nullptr}, {}, position);
   if (!drawn.ok() || !drawn->has_value()) return {};
   const auto weight = [&](float logit) {
     return std::exp(scale_ * static_cast<double>(logit - known_.front().value));
@@ -68,7 +72,7 @@ SampledDraft DraftSampler::sample(std::span<const kernels::TopLogit> largest,
     sum += weight(c.value);
     if (c.id == (*drawn)->id) own = weight(c.value);
   }
-  return {(*drawn)->id, own / sum};
+  return {(*drawn)->id, own / (scale_ == 1 ? sums->e : sum)};
 }
 
 }  // namespace chimere::engine

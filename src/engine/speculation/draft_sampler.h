@@ -41,7 +41,8 @@ class DraftSampler {
   sampling::Sampler sampler_;
   double scale_;  ///< 1 / temperature
   int32_t largest_ = 0;
-  bool sums_ = false;
+  bool sums_ = false;                       ///< for the token or for its probability
+  bool draws_with_sums_ = false;            ///< for the token
   std::vector<sampling::Candidate> known_;  ///< scratch
 };
 

@@ -39,8 +39,8 @@ struct ObservedRows {
   DrafterState* state = nullptr;
   std::span<const int32_t> tokens;
   int32_t position = 0;  ///< of the first row; rows from a prefix cache are not observed: resume()
-  /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in host memory, valid during
-  /// the call.
+  /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in the target's
+  /// Model::memory(), for work that is queued there during the call. The list is valid as long.
   std::span<const ConstMatrixView> taps;
 };
 
@@ -83,7 +83,8 @@ class Drafter {
 /// The models that an engine has; they outlive its drafters.
 struct DrafterModels {
   model::Model& target;
-  model::Model* draft = nullptr;  ///< a drafter's own model; nullptr: none was loaded
+  /// A drafter's own model, on the target's device; nullptr: none was loaded.
+  model::Model* draft = nullptr;
   /// Releases states of `draft` that only the prefix cache holds. False if there are none.
   std::function<bool()> release_context_rows = {};
 };

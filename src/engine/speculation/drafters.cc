@@ -139,29 +139,29 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
   entry.statistics.passes.add(static_cast<int32_t>(targets.size()), took.count() / passes);
 }
 
-void Drafters::observe(const model::StepPlan& plan, std::span<const StepRows> sequences) {
+void Drafters::observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
+                       std::span<const StepRows> sequences) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].drafter == nullptr || entries_[i].drafter->taps().empty()) continue;
-    if (!observe(i, plan, sequences).ok()) return;
+    observe(i, plan, taps, sequences);
   }
 }
 
-Status Drafters::observe(size_t drafter, const model::StepPlan& plan,
-                         std::span<const StepRows> sequences) {
+void Drafters::observe(size_t drafter, const model::StepPlan& plan,
+                       std::span<const ConstMatrixView> taps, std::span<const StepRows> sequences) {
   Drafter& source = *entries_[drafter].drafter;
   std::vector<ObservedRows> observed;
-  std::vector<LayerOutputs> outputs;
+  std::vector<std::vector<ConstMatrixView>> outputs;
   for (const StepRows& s : sequences) {
     if (s.drafts == nullptr || s.tokens.empty() || !s.drafts->observes(drafter, s.prompt)) continue;
-    CHIMERE_TRY(LayerOutputs of_rows, LayerOutputs::read(model_, plan, source.taps(), s.first_row,
-                                                         static_cast<int64_t>(s.tokens.size())));
-    if (of_rows.views().empty()) return {};  // decided after the step was planned
+    std::vector<ConstMatrixView> of_rows =
+        rows_of_taps(taps, plan, source.taps(), s.first_row, static_cast<int64_t>(s.tokens.size()));
+    if (of_rows.empty()) return;  // decided after the step was planned
     // The views stay where they are when the list of outputs grows.
     outputs.push_back(std::move(of_rows));
-    observed.push_back({s.drafts->state(drafter), s.tokens, s.position, outputs.back().views()});
+    observed.push_back({s.drafts->state(drafter), s.tokens, s.position, outputs.back()});
   }
   if (!observed.empty()) source.observe(observed);
-  return {};
 }
 
 void Drafters::record_step(int32_t rows, int32_t sequences, double seconds) {

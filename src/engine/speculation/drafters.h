@@ -51,15 +51,17 @@ class Drafters {
   /// over all sequences.
   void propose(std::span<const DraftingSequence> sequences, int32_t decoding, int64_t max_rows);
 
-  /// Passes the outputs of tapped layers to the drafters. `plan`: of the model's last step. Errors
-  /// of the model: the drafters miss the rows.
-  void observe(const model::StepPlan& plan, std::span<const StepRows> sequences);
+  /// Passes the outputs of tapped layers to the drafters. `plan` and `taps`: of the model's last
+  /// step.
+  void observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
+               std::span<const StepRows> sequences);
 
   /// Records the duration of a step of decode rows.
   void record_step(int32_t rows, int32_t sequences, double seconds);
 
  private:
-  Status observe(size_t drafter, const model::StepPlan& plan, std::span<const StepRows> sequences);
+  void observe(size_t drafter, const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
+               std::span<const StepRows> sequences);
   /// The drafters that compute, in the order in which they are asked: only one of them drafts for a
   /// sequence in a round. That with the largest mean gain is the first, in most rounds.
   std::span<const size_t> computing();

@@ -175,13 +175,15 @@ class CpuOps final : public Ops {
     attention_.append(batch, shape, q_norm, k_norm, eps, qg, k, v, kv);
   }
 
-  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
-              MatrixView out) override {
+  Operand attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+                 MatrixView out) override {
     attention_.attend(batch, shape, qg, kv, out);
+    return prepare(out, StepRows::kAll);
   }
 
-  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+  Operand activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) override {
     linear_.activate(f, h, up);
+    return prepare(h, rows);
   }
 
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {

@@ -152,12 +152,12 @@ TEST(Gelu, EveryInstructionSetHasTheOraclesBits) {
     const Matrix x(rng, 5, uniform_int(rng, 1, 200), 4);
     const Matrix up(rng, 5, x.cols, 4);
     Matrix expected = x;
-    ref->activate(Activation::kGeluErf, expected.view(),
-                  i % 2 == 0 ? up.view() : ConstMatrixView());
+    ref->activate(Activation::kGeluErf, expected.view(), i % 2 == 0 ? up.view() : ConstMatrixView(),
+                  StepRows::kAll);
     for (const CpuVariant& variant : cpu_variants()) {
       Matrix y = x;
       variant.ops->activate(Activation::kGeluErf, y.view(),
-                            i % 2 == 0 ? up.view() : ConstMatrixView());
+                            i % 2 == 0 ? up.view() : ConstMatrixView(), StepRows::kAll);
       EXPECT_TRUE(same_bits(expected.data, y.data)) << variant.name;
     }
   }

@@ -22,6 +22,7 @@
 #include "kernels/cuda/kv_pipeline.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/opaque.h"
+#include "kernels/cuda/rounding.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -398,8 +399,8 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
   }
 }
 
-/// Writes the results of heads first .. first + heads - 1 of a row: first the inverse rotation if
-/// values are rotated, then the gate.
+/// Writes the results of heads first .. first + heads - 1 of a row, also rounded if args.rounded
+/// has memory: first the inverse rotation if values are rotated, then the gate.
 __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
                                             bool real, float* o) {
   const int n = args.dims.head_dim;
@@ -410,7 +411,13 @@ __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int
   }
   for (int h = 0; h < heads; ++h) {
     for (auto i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
-      write_element(args, row, first + h, i, real, o[h * n + i]);
+      const float v = write_element(args, row, first + h, i, real, o[h * n + i]);
+      if (args.rounded.q == nullptr) continue;
+      RoundedLane rounded[1];
+      round_lanes({v}, rounded);
+      if (!real) continue;
+      put_block_of_row(rounded[0], i % kWarp, row, ((first + h) * n + i) / kWarp,
+                       args.dims.n_heads * n / kWarp, args.rounded);
     }
   }
 }

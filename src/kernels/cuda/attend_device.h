@@ -30,15 +30,16 @@ __device__ __forceinline__ void rotate_heads(float* x, int heads, int n) {
   for (int i = thread; i < heads * n; i += threads) x[i] = x[i] * scale;
 }
 
-/// Writes element i of head h of a row's result, times its gate if the layer is gated. Padding
-/// (`real` false) is not written.
-__device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
-                                              bool real, float o) {
+/// Writes element i of head h of a row's result, times its gate if the layer is gated, and returns
+/// it. Padding (`real` false) is not written.
+__device__ __forceinline__ float write_element(const AttendArgs& args, int row, int64_t h, int i,
+                                               bool real, float o) {
   const int n = args.dims.head_dim;
   if (args.dims.gated != 0) {
     o = o * sigmoid(args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i]);
   }
   if (real) args.out.data[row * args.out.stride + h * n + i] = o;
+  return o;
 }
 
 }  // namespace chimere::kernels::cuda

@@ -178,8 +178,8 @@ int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& ext
 }
 
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
-            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors,
-            int64_t shared_bytes, uint8_t* scratch) {
+            ConstMatrixView qg, KvView kv, MatrixView out, const RoundedRows& rounded,
+            int multiprocessors, int64_t shared_bytes, uint8_t* scratch) {
   AttendArgs args = {};
   args.batch = batch.args;
   args.dims = dims_of(shape);
@@ -190,6 +190,7 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
   args.qg = {qg.data, qg.stride};
   args.kv = kv_args(kv);
   args.out = {out.data, out.stride};
+  args.rounded = rounded;
   for (const int32_t row_class : {kPrefillRows, kDecodeRows}) {
     const int rows_per_slice =
         row_class == kPrefillRows ? batch.extent.prefill_rows : batch.extent.decode_rows;

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/device_batch.h"
+#include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
 
@@ -45,10 +46,11 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors);
 
-/// `shared_bytes`: shared memory limit of a block (DeviceFacts).
+/// `rounded`: also receives the rounded form of decode rows' results, which needs head_dim to be a
+/// multiple of 32; or without memory. `shared_bytes`: shared memory limit of a block (DeviceFacts).
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
-            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors,
-            int64_t shared_bytes, uint8_t* scratch);
+            ConstMatrixView qg, KvView kv, MatrixView out, const RoundedRows& rounded,
+            int multiprocessors, int64_t shared_bytes, uint8_t* scratch);
 
 }  // namespace chimere::kernels::cuda
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/batch_args.h"
+#include "kernels/cuda/rounding_args.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
@@ -86,6 +87,8 @@ struct AttendArgs {
   ConstRows qg;
   KvArgs kv;
   Rows out;
+  /// attend_N and attend_fold: of the result, if head_dim is a multiple of 32; q nullptr: none.
+  RoundedRows rounded;
   /// Partial results for each row and head, [slices * rows_per_slice, n_heads]: weighted values of
   /// each split from the row's first one on, [max_splits, head_dim], then its largest score and its
   /// sum of weights, [max_splits, 2]. nullptr: a block folds the splits itself.

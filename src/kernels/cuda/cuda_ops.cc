@@ -170,8 +170,8 @@ class CudaOps final : public Ops {
   void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
                            ConstMatrixView v, KvView kv) override;
-  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
-              MatrixView out) override;
+  Operand attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+                 MatrixView out) override;
   Operand layer_norm(ConstMatrixView x, const float* weight, const float* bias, float eps,
                      MatrixView y, StepRows rows) override {
     cuda::layer_norm(stream_, x, weight, bias, eps, y);
@@ -188,9 +188,7 @@ class CudaOps final : public Ops {
   void choose(TopLogits top, std::span<const TokenChoice> /*choices*/, int32_t* chosen) override {
     choose_tokens(stream_, top, arrays().choices(), chosen);
   }
-  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
-    cuda::activate(stream_, f, h, up);
-  }
+  Operand activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) override;
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
     cuda::route(stream_, logits, spec, routing);
   }
@@ -510,8 +508,7 @@ void CudaOps::linear(const Operand& x, std::span<const LinearJob> jobs) {
   const RoundedRows q = any && decode.count > 0 ? rounded(x) : RoundedRows{};
   const HalfRows h = any && prefill.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
-  const int multiprocessors = device_.facts().multiprocessors;
-  if (decode.count > 0) linear_decode(stream_, multiprocessors, x.x, q, decode, codebook_, jobs);
+  if (decode.count > 0) linear_decode(stream_, device_.facts(), x.x, q, decode, codebook_, jobs);
   if (prefill.count > 0) linear_prefill(stream_, x.x, h, prefill, codebook_, jobs);
   if (arrays().adapters().empty()) return;
   const int32_t* const ids = x.rows == StepRows::kWanted ? arrays().wanted_ids() : nullptr;
@@ -597,13 +594,33 @@ void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionSha
   cuda::qk_norm_rope_append(stream_, batch, shape, rope, q_norm, k_norm, eps, qg, k, v, kv);
 }
 
-void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
-                     KvView kv, MatrixView out) {
+Operand CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
+                        KvView kv, MatrixView out) {
   const DeviceBatch& batch = arrays().batch();
+  const Operand result = prepare(out, StepRows::kAll);
   const int multiprocessors = device_.facts().multiprocessors;
-  if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
-  cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, device_.facts().shared_bytes,
-               scratch_.data());
+  if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) {
+    return result;
+  }
+  const bool rounds = shape.head_dim % kActivationBlock == 0 && out.cols == out.stride &&
+                      arrays().all_rows().prefill.count == 0;
+  const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
+  if (!ok({})) return result;
+  cuda::attend(stream_, batch, shape, qg, kv, out, rounded, multiprocessors,
+               device_.facts().shared_bytes, scratch_.data());
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
+}
+
+Operand CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) {
+  const Operand result = prepare(h, rows);
+  const bool rounds =
+      h.cols % kActivationBlock == 0 && h.cols == h.stride && classes_of(rows).decode.count > 0;
+  const RoundedRows rounded = rounds ? rounded_for(h.rows, h.cols) : RoundedRows{};
+  if (!ok({})) return result;
+  cuda::activate(stream_, f, h, up, rounded);
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
 }
 
 void CudaOps::attend_sequences(const BatchView& /*batch*/, const SequenceAttentionShape& shape,

@@ -62,10 +62,11 @@ __device__ __forceinline__ Word load_shared(const uint8_t* from) {
 /// multiply_by_matrices() for groups of 32: Q4_K, Q5_K and Q8_0. A pass adds two blocks: one of
 /// each partial sum, or with sixteen warps both to the same. Of the 55 instructions of Q5_K for a
 /// product of 16 x 8 x 32, 10 unpack, 14 decode scales, 16 add, 5 load and 1 multiplies; the rest
-/// moves addresses.
-template <DType kType, int kWarps>
+/// moves addresses. A further row tile repeats only those that add and multiply, and two loads.
+template <DType kType, int kWarps, int kRowTiles>
 __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, int stride,
-                                                      const StagedColumns& x, TileSums<1>& sums) {
+                                                      const StagedColumns& x,
+                                                      TileSums<kRowTiles>& sums) {
   constexpr bool kWide = kWarps == kWideTileWarps;
   constexpr bool kSuper = kType != DType::kQ8_0;
   constexpr bool kFifthBit = kType == DType::kQ5_K;
@@ -83,6 +84,7 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   const int8_t* columns = x.q + first * kRoundedTile * 32 + lane % 8 * 32 + lane / 8 % 2 * 16 +
                           lane / 16 * (kApart * kRoundedTile * 32);
   const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const int row_tile = x.blocks * kRoundedTile;  // blocks
   const uint8_t* const row = weights + lane / 4 * stride;
   const uint8_t* fifths = row + x.blocks * 16 + first * 4;
   const uint8_t* scales = row + x.blocks * kScalePlane + first * 2;
@@ -91,8 +93,9 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
   [[maybe_unused]] const uint32_t fifth_mask = 0x11111111U << part;
 #pragma unroll kPassesAtOnce
   for (int passes = x.blocks / kStep; passes > 0; --passes) {
-    uint32_t b[4];
-    load_matrices(columns, b);
+    uint32_t b[kRowTiles][4];
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) load_matrices(columns + n * row_tile * 32, b[n]);
     uint32_t words[kSuper ? 1 : 2][4];
 #pragma unroll
     for (int u = 0; u < (kSuper ? 1 : 2); ++u) load_matrices(units + u * kApart * 16, words[u]);
@@ -129,9 +132,6 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
       const bool high = !kWide && u == 1;  // half of `scale`
-      const uint4 blocks = load_blocks(of_columns + u * kApart * kRoundedTile);
-      const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
-      const float totals[2] = {__uint_as_float(blocks.y), __uint_as_float(blocks.w)};
       uint32_t a[4];
       float s[2];
       float m[2];
@@ -158,10 +158,16 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
           m[r] = 0;
         }
       }
-      int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
-      const uint32_t b_of_block[2] = {b[2 * u], b[2 * u + 1]};
-      mma_k32(a, b_of_block, c);
-      add_dots<kSuper>(c, s, m, d, totals, sums.p[kWide ? 0 : u][0]);
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) {
+        const uint4 blocks = load_blocks(of_columns + n * row_tile + u * kApart * kRoundedTile);
+        const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+        const float totals[2] = {__uint_as_float(blocks.y), __uint_as_float(blocks.w)};
+        int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+        const uint32_t b_of_block[2] = {b[n][2 * u], b[n][2 * u + 1]};
+        mma_k32(a, b_of_block, c);
+        add_dots<kSuper>(c, s, m, d, totals, sums.p[kWide ? 0 : u][n]);
+      }
     }
     units += kStep * 16;
     columns += kStep * kRoundedTile * 32;
@@ -175,9 +181,9 @@ __device__ __forceinline__ void multiply_groups_of_32(const uint8_t* weights, in
 /// multiply_by_matrices() for Q6_K. A pass adds four groups of 16: both of two blocks, or with
 /// sixteen warps one of four blocks. The tensor core multiplies by four times the integer: with its
 /// six bits as the highest of a byte, inverting the sign bit subtracts 32.
-template <int kWarps>
+template <int kWarps, int kRowTiles>
 __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride,
-                                              const StagedColumns& x, TileSums<1>& sums) {
+                                              const StagedColumns& x, TileSums<kRowTiles>& sums) {
   constexpr bool kWide = kWarps == kWideTileWarps;
   constexpr int kStep = kWide ? 2 * kPartials : kPartials;
   constexpr int kBetween = kWide ? 1 : 2;  // groups of a block that the warp multiplies
@@ -191,6 +197,7 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
                           (kWide ? half * 16 + lane / 8 * (8 * kRoundedTile * 32)
                                  : lane / 8 % 2 * 16 + lane / 16 * (8 * kRoundedTile * 32));
   const RoundedBlock* of_columns = x.of_blocks + first * kRoundedTile + 2 * part;
+  const int row_tile = x.blocks * kRoundedTile;  // blocks
   const uint8_t* const row = weights + lane / 4 * stride;
   const uint8_t* nibbles = row + first * 16 + half * 8 + part % 2 * 4;
   const uint8_t* pairs = row + x.blocks * 16 + first * 8 + half * 4;
@@ -202,8 +209,9 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
   const int pair_left = 6 - 2 * part;
 #pragma unroll kPassesAtOnce
   for (int passes = x.blocks / kStep; passes > 0; --passes) {
-    uint32_t b[4];
-    load_matrices(columns, b);
+    uint32_t b[kRowTiles][4];
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) load_matrices(columns + n * row_tile * 32, b[n]);
     uint32_t super[2][2];  // of row r: two blocks in a word
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -217,8 +225,13 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
     }
 #pragma unroll
     for (int v = 0; v < 4 / kBetween; ++v) {
-      const uint4 blocks = load_blocks(of_columns + v * 8 * kRoundedTile);
-      const float d[2] = {__uint_as_float(blocks.x), __uint_as_float(blocks.z)};
+      float d[kRowTiles][2];
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) {
+        const uint4 blocks = load_blocks(of_columns + n * row_tile + v * 8 * kRoundedTile);
+        d[n][0] = __uint_as_float(blocks.x);
+        d[n][1] = __uint_as_float(blocks.z);
+      }
       uint32_t pair[2][2];  // of row r, group h
       int scale[2][2];
       float of_super[2];
@@ -248,9 +261,12 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
           a[r] = low ^ ((pair[r][h] << pair_left) & 0xC0C0C0C0U);
           s[r] = of_super[r] * static_cast<float>(scale[r][h]);
         }
-        int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
-        mma_k16(a[0], a[1], b[v * kBetween + h], c);
-        add_quarters(c, s, d, sums.p[h][0]);
+#pragma unroll
+        for (int n = 0; n < kRowTiles; ++n) {
+          int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+          mma_k16(a[0], a[1], b[n][v * kBetween + h], c);
+          add_quarters(c, s, d[n], sums.p[h][n]);
+        }
       }
     }
     nibbles += kStep * 16;
@@ -264,9 +280,10 @@ __device__ __forceinline__ void multiply_q6_k(const uint8_t* weights, int stride
 
 /// multiply_tile() for the types of takes_matrices(), with x.blocks a multiple of matrix_blocks(),
 /// and for types with a minimum with BlockTotals in x.
-template <DType kType, int kWarps>
+template <DType kType, int kWarps, int kRowTiles>
 __device__ __forceinline__ void multiply_by_matrices(const uint8_t* weights, int stride,
-                                                     const StagedColumns& x, TileSums<1>& sums) {
+                                                     const StagedColumns& x,
+                                                     TileSums<kRowTiles>& sums) {
   static_assert(kWarps == kTileWarps || kWarps == kWideTileWarps);
   static_assert(takes_matrices(kType));
   if constexpr (kType == DType::kQ6_K) {

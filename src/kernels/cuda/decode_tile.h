@@ -216,25 +216,32 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   }
 }
 
-/// Writes the partial sums of a block of kWarps warps to shared `memory`, kPartials * 128 floats,
-/// which may be that of the weights. Synchronises the block before and after.
-template <int kWarps>
-__device__ __forceinline__ void share_partials(const TileSums<1>& sums, float* memory) {
+/// Floats of a row tile's partial sums in memory written by share_partials().
+inline constexpr int kSharedPartials = kPartials * 128;
+
+/// Writes the partial sums of a block of kWarps warps to shared `memory`, kSharedPartials floats
+/// for each row tile, which may be that of the weights. Synchronises the block before and after.
+template <int kWarps, int kRowTiles>
+__device__ __forceinline__ void share_partials(const TileSums<kRowTiles>& sums, float* memory) {
   const int thread = static_cast<int>(threadIdx.x);
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int at = i * kWarps * kWarp + thread;
-    if constexpr (kWarps == kWideTileWarps) {
-      memory[at] = sums.p[0][0][i];
-    } else {
-      reinterpret_cast<float2*>(memory)[at] = make_float2(sums.p[0][0][i], sums.p[1][0][i]);
+  for (int n = 0; n < kRowTiles; ++n) {
+    float* const of_tile = memory + n * kSharedPartials;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = i * kWarps * kWarp + thread;
+      if constexpr (kWarps == kWideTileWarps) {
+        of_tile[at] = sums.p[0][n][i];
+      } else {
+        reinterpret_cast<float2*>(of_tile)[at] = make_float2(sums.p[0][n][i], sums.p[1][n][i]);
+      }
     }
   }
   __syncthreads();
 }
 
-/// The tree of 16 for element i of the fragment of lane `lane`, from memory written by
+/// The tree of 16 for element i of the fragment of lane `lane`, from a row tile's memory written by
 /// share_partials().
 template <int kWarps>
 __device__ __forceinline__ float sum_of_element(const float* memory, int i, int lane) {

@@ -198,7 +198,6 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
   const int64_t n_embd = call.x.cols;
   const int64_t n_ff = layer.shared.up.n_out;
   const SharedScratch at(count, n_embd, n_ff, call.scratch);
-  const int multiprocessors = device_.facts().multiprocessors;
   ConstMatrixView x = call.x;
   RoundedRows rounded = call.rounded;
   if (!in_place) {
@@ -213,12 +212,13 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
   const MatrixView up(at.up, count, n_ff, n_ff);
   const bool gated = layer.shared.gated();
   const LinearJob in[] = {{layer.shared.up, gated ? up : h}, {layer.shared.gate, h}};
-  linear_decode(stream, multiprocessors, x, rounded, rows, call.codebook,
+  linear_decode(stream, device_.facts(), x, rounded, rows, call.codebook,
                 std::span(in).first(gated ? 2 : 1));
-  activate(stream, call.options.activation, h, gated ? ConstMatrixView(up) : ConstMatrixView());
-  if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, h, at.h_rounded);
+  const bool rounds = takes_integer_dot(layer.shared.down.type);
+  activate(stream, call.options.activation, h, gated ? ConstMatrixView(up) : ConstMatrixView(),
+           rounds ? at.h_rounded : RoundedRows{});
   const LinearJob out[] = {{layer.shared.down, MatrixView(at.out, count, n_embd, n_embd)}};
-  linear_decode(stream, multiprocessors, h, at.h_rounded, rows, call.codebook, out);
+  linear_decode(stream, device_.facts(), h, at.h_rounded, rows, call.codebook, out);
 }
 
 void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int32_t count) {

@@ -23,6 +23,8 @@ constexpr Kernel kLinearTile8Teams = {"linear_tile", "linear_tile_8_teams"};
 constexpr Kernel kLinearTile8Wide = {"linear_tile", "linear_tile_8_wide"};
 constexpr Kernel kLinearTile8WideFew = {"linear_tile", "linear_tile_8_wide_few"};
 constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
+constexpr Kernel kLinearTile16Few = {"linear_tile", "linear_tile_16_few"};
+constexpr Kernel kLinearTile16WideFew = {"linear_tile", "linear_tile_16_wide_few"};
 constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
 uint32_t ceil_div(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
@@ -30,6 +32,7 @@ uint32_t ceil_div(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 
 /// Common to all launches for one input.
 struct Operands {
   Stream& stream;
+  const LinearDevice& device;
   ConstMatrixView x;
   const RoundedRows& rounded;
   const RowSet& rows;
@@ -95,10 +98,12 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
 struct TileShape {
   const Kernel* kernel;
   int rows;
-  bool staged;  ///< rows of x are staged in shared memory
+  bool staged;     ///< rows of x are staged in shared memory
+  int blocks = 0;  ///< staged only: resident ones per multiprocessor
 };
-constexpr TileShape kTile8 = {&kLinearTile8, 8, true};
+constexpr TileShape kTile8 = {&kLinearTile8, 8, true, kLinearTileBlocks};
 constexpr TileShape kTile16 = {&kLinearTile16, 16, false};
+constexpr TileShape kTile16Few = {&kLinearTile16Few, 16, true, kLinearTile16Blocks};
 constexpr TileShape kTile32 = {&kLinearTile32, 32, false};
 
 /// Shared memory available on every supported GPU, less what the system takes.
@@ -153,26 +158,50 @@ bool is_of_few_types(const LinearJob& job) {
   return takes_matrices(job.w.type) && reinterpret_cast<uintptr_t>(job.w.data) % 16 == 0;
 }
 
+/// Whether a block's shared memory for one stage fits: on every supported GPU, or on this one for
+/// linear_tile_16_few, and for linear_tile_8 where a multiprocessor has at most one block.
+bool fits(const TileShape& shape, const Operands& operands, std::span<const LinearJob> jobs) {
+  constexpr int64_t kStaticBytes = 1 << 10;  // and what the system takes
+  const int64_t bytes = tile_memory(shape, jobs, 1).bytes;
+  if (bytes <= kMaxTileBytes) return true;
+  uint32_t tiles = 0;
+  for (const LinearJob& job : jobs) tiles += ceil_div(job.w.n_out, kDecodeTileOutputs);
+  const bool may =
+      &shape == &kTile16Few ||
+      (&shape == &kTile8 && tiles <= static_cast<uint32_t>(operands.device.multiprocessors));
+  return may && bytes + kStaticBytes <= operands.device.shared_bytes;
+}
+
+/// Whether linear_tile_16_few and linear_tile_16_wide_few compute the product.
+bool takes_16_few(const Operands& operands, std::span<const LinearJob> jobs) {
+  return operands.rows.count > kTile8.rows && operands.rows.count <= kTile16Few.rows &&
+         operands.x.cols / 32 % matrix_blocks(/*wide=*/false) == 0 &&
+         std::ranges::all_of(jobs, is_of_few_types) && fits(kTile16Few, operands, jobs);
+}
+
 /// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
-const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
+const TileShape* tile_shape(const Operands& operands, std::span<const LinearJob> jobs) {
+  if (takes_16_few(operands, jobs)) return &kTile16Few;
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
-    if ((rows <= shape->rows || shape == &kTile32) &&
-        tile_memory(*shape, jobs, 1).bytes <= kMaxTileBytes) {
+    if ((operands.rows.count <= shape->rows || shape == &kTile32) && fits(*shape, operands, jobs)) {
       return shape;
     }
   }
   return nullptr;
 }
 
-void launch_tiles(const Operands& operands, const TileShape& shape, int multiprocessors,
+void launch_tiles(const Operands& operands, const TileShape& shape,
                   std::span<const LinearJob> jobs) {
   LinearDecodeArgs args = {};
+  const int multiprocessors = operands.device.multiprocessors;
   const uint32_t tiles = put_jobs(operands, jobs, kDecodeTileOutputs, args);
   // One tile per block, unless there are more tiles than resident blocks.
-  const auto resident = static_cast<uint32_t>(kLinearTileBlocks * multiprocessors);
+  const auto resident = static_cast<uint32_t>(shape.blocks * multiprocessors);
   const bool stay = shape.staged && tiles > resident && share_codebook(jobs) &&
                     tile_memory(shape, jobs, kLinearTileStages).bytes <= kMaxTileBytes;
-  const bool wide = shape.staged && tiles <= static_cast<uint32_t>(multiprocessors);
+  const bool takes_wide =
+      &shape != &kTile16Few || args.n_in / 32 % matrix_blocks(/*wide=*/true) == 0;
+  const bool wide = shape.staged && takes_wide && tiles <= static_cast<uint32_t>(multiprocessors);
   const uint32_t blocks = stay ? resident : tiles;
   args.block_tiles = static_cast<int32_t>(tiles / blocks);
   args.more_tiles = static_cast<int32_t>(tiles % blocks);
@@ -184,7 +213,9 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
   args.x_at = static_cast<int32_t>(memory.x_at);
   const bool few_types = args.matrices != 0 && std::ranges::all_of(jobs, is_of_few_types);
   const Kernel* kernel = shape.kernel;
-  if (wide) {
+  if (&shape == &kTile16Few) {
+    if (wide) kernel = &kLinearTile16WideFew;
+  } else if (wide) {
     kernel = few_types ? &kLinearTile8WideFew : &kLinearTile8Wide;
   } else if (stay && few_types && tiles <= blocks * kLinearTileStages) {
     kernel = &kLinearTile8Teams;
@@ -198,18 +229,18 @@ void launch_tiles(const Operands& operands, const TileShape& shape, int multipro
       args);
 }
 
-void launch_integers(const Operands& operands, int multiprocessors,
-                     std::span<const LinearJob> jobs) {
+void launch_integers(const Operands& operands, std::span<const LinearJob> jobs) {
   int64_t outputs = 0;
   int codebook = 0;
   for (const LinearJob& job : jobs) {
     outputs += job.w.n_out;
     codebook = std::max(codebook, codebook_bytes(job));
   }
-  const LinearDecodePlan plan = plan_linear_decode(outputs, operands.rows.count, multiprocessors);
+  const LinearDecodePlan plan =
+      plan_linear_decode(outputs, operands.rows.count, operands.device.multiprocessors);
   if (plan.rows > 1) {
-    const TileShape* const shape = tile_shape(operands.rows.count, jobs);
-    if (shape != nullptr) return launch_tiles(operands, *shape, multiprocessors, jobs);
+    const TileShape* const shape = tile_shape(operands, jobs);
+    if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
   }
   LinearDecodeArgs args = {};
   args.passes = plan.passes;
@@ -284,10 +315,10 @@ void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded) {
                 args);
 }
 
-void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
+void linear_decode(Stream& stream, const LinearDevice& device, ConstMatrixView x,
                    const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
                    std::span<const LinearJob> jobs) {
-  const Operands operands = {stream, x, rounded, rows, codebook};
+  const Operands operands = {stream, device, x, rounded, rows, codebook};
   for (const bool integers : {true, false}) {
     std::vector<LinearJob> kind;
     for (const LinearJob& job : jobs) {
@@ -297,7 +328,7 @@ void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
     for (size_t begin = 0; begin < all.size(); begin += kMaxLinearJobs) {
       const auto some = all.subspan(begin, std::min<size_t>(kMaxLinearJobs, all.size() - begin));
       if (integers) {
-        launch_integers(operands, multiprocessors, some);
+        launch_integers(operands, some);
       } else {
         launch_float(operands, some);
       }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/api.h"
+#include "kernels/cuda/device/device_facts.h"
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/rounding_args.h"
 #include "tensor/view.h"
@@ -40,10 +41,19 @@ RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
 /// Rounds all rows of x (rule 3 of docs/numerics.md); x.cols is a multiple of 32.
 void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded);
 
+/// What launches of products depend on besides the problem: fields of DeviceFacts.
+struct LinearDevice {
+  LinearDevice(const DeviceFacts& facts)  // NOLINT(google-explicit-constructor): a part of it
+      : multiprocessors(facts.multiprocessors), shared_bytes(facts.shared_bytes) {}
+
+  int multiprocessors;
+  int64_t shared_bytes;
+};
+
 /// Each job's product with the rows of x that `rows` names. All pointers are the device's. Weights
 /// are packed (pack_weights.h). `codebook`: codebook_words() in device memory. `rounded`: x
 /// rounded, all rows; not read if all weights are floats.
-void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
+void linear_decode(Stream& stream, const LinearDevice& device, ConstMatrixView x,
                    const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
                    std::span<const LinearJob> jobs);
 

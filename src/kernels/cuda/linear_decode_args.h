@@ -46,11 +46,12 @@ inline constexpr int kFloatRowsSharedBytes =
 
 /// linear_tile_N: weight rows of a tensor-core operand.
 inline constexpr int kDecodeTileOutputs = 16;
-/// linear_tile_8_wide: a warp for each of the 16 partial sums.
+/// linear_tile_N_wide: a warp for each of the 16 partial sums.
 inline constexpr int kWideTileThreads = 16 * 32;
-/// linear_tile_8: blocks per multiprocessor, and most tiles whose weights a block has in shared
-/// memory.
+/// Blocks per multiprocessor of linear_tile_8 and of linear_tile_16_few.
 inline constexpr int kLinearTileBlocks = 3;
+inline constexpr int kLinearTile16Blocks = 2;
+/// Most tiles whose weights a block of them has in shared memory.
 inline constexpr int kLinearTileStages = 2;
 
 /// Floats between the partial sums of neighbouring columns in shared memory: a warp writes to
@@ -62,8 +63,8 @@ CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
   return (row_bytes + 111) / 128 * 128 + 16;
 }
 
-/// Types that linear_tile_8 multiplies with decode_matrices.h's multiply_by_matrices(), if a weight
-/// row is a multiple of matrix_blocks() blocks of 32.
+/// Types that linear_tile_8 and its relatives multiply with decode_matrices.h's
+/// multiply_by_matrices(), if a weight row is a multiple of matrix_blocks() blocks of 32.
 CHIMERE_INLINE constexpr bool takes_matrices(DType t) {
   return t == DType::kQ4_K || t == DType::kQ5_K || t == DType::kQ6_K || t == DType::kQ8_0;
 }
@@ -96,7 +97,8 @@ struct LinearDecodeArgs {
   int32_t n_jobs;
   int32_t passes;      ///< a block computes kLinearDecodeOutputs * passes outputs of a job
   int32_t weights_at;  ///< linear_tile_N: offset of the weights in dynamic shared memory
-  // linear_tile_8. With more than one stage a block takes several tiles, of jobs with one codebook.
+  // linear_tile_8 and its relatives. With more than one stage a block takes several tiles, of jobs
+  // with one codebook.
   int32_t x_at;  ///< offset of the tile of x
   // Of the tiles of kDecodeTileOutputs outputs, every block takes block_tiles consecutive ones, and
   // the first more_tiles blocks one more.

@@ -35,9 +35,9 @@ std::vector<std::vector<float>> decode_on(Device& device, const LinearProblem& p
     if (p.n_in % kActivationBlock == 0) round_rows(device.stream(), x, rounded.rows());
     const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
                                     : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
-    linear_decode(device.stream(),
-                  multiprocessors > 0 ? multiprocessors : device.facts().multiprocessors, x,
-                  rounded.rows(), rows, codebook.data(), jobs);
+    LinearDevice on = device.facts();
+    if (multiprocessors > 0) on.multiprocessors = multiprocessors;
+    linear_decode(device.stream(), on, x, rounded.rows(), rows, codebook.data(), jobs);
   });
 }
 
@@ -78,6 +78,10 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
     expect_bits_of_ref(LinearProblem(random, 8, n_in, {type}, 40));
     expect_bits_of_ref(LinearProblem(random, 5, n_in, {type}, 120, 40), 1);
     expect_bits_of_ref(LinearProblem(random, 7, n_in, {type}, 96, 49), 1);
+    // Two row tiles, the second of them full or not.
+    expect_bits_of_ref(LinearProblem(random, 16, n_in, {type}, 40));
+    expect_bits_of_ref(LinearProblem(random, 13, n_in, {type}, 120, 40), 1);
+    expect_bits_of_ref(LinearProblem(random, 9, n_in, {type}, 96, 49), 1);
   }
   // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
@@ -110,6 +114,8 @@ TEST(CudaLinear, BlocksTakeTilesOfSeveralTypes) {
       expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 72), 1);
       expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24, 17), 1);
       expect_bits_of_ref(LinearProblem(random, 6, n_in, types, 24), 64);
+      expect_bits_of_ref(LinearProblem(random, 15, n_in, types, 72), 1);
+      expect_bits_of_ref(LinearProblem(random, 10, n_in, types, 24), 64);
     }
   }
 }
@@ -168,6 +174,18 @@ TEST(CudaLinear, WeightRowsTooLongForATile) {
   }
 }
 
+/// A block's rows of x and of weights take more memory than some GPUs have.
+TEST(CudaLinear, LongRowsOfSeveralColumns) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const int64_t rows : {5, 12}) {
+    for (const int64_t n_in : {4096, 6144, 10240}) {
+      expect_bits_of_ref(LinearProblem(random, rows, n_in, {DType::kQ4_K}, 40));
+    }
+  }
+}
+
 TEST(CudaLinear, FloatRowsOfAnyLength) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -186,16 +204,14 @@ TEST(CudaLinear, FloatRowsOfAnyLength) {
   }
 }
 
-TEST(CudaLinear, ComputesOnlyTheRequestedRows) {
-  Random random(fresh_seed());
-  const LinearProblem p(random, 9, 256, {DType::kQ4_K, DType::kF32}, 30);
+/// Computes the rows `ids`, and no others.
+void expect_only(const LinearProblem& p, const std::vector<int32_t>& ids) {
   const auto all = p.by_ref();
-  const std::vector<int32_t> ids = {7, 0, 4, 5, 2};
   for (const auto& [name, device] : test::devices()) {
     const auto got = decode_on(*device, p, ids);
     for (size_t j = 0; j < p.jobs.size(); ++j) {
       const auto stride = static_cast<size_t>(p.jobs[j].n_out + 3);
-      for (int32_t r = 0; r < 9; ++r) {
+      for (int32_t r = 0; r < p.rows; ++r) {
         const bool asked = std::find(ids.begin(), ids.end(), r) != ids.end();
         const float* want = (asked ? all[j] : p.jobs[j].y).data() + static_cast<size_t>(r) * stride;
         EXPECT_EQ(std::memcmp(got[j].data() + static_cast<size_t>(r) * stride, want, 4 * stride), 0)
@@ -203,6 +219,13 @@ TEST(CudaLinear, ComputesOnlyTheRequestedRows) {
       }
     }
   }
+}
+
+TEST(CudaLinear, ComputesOnlyTheRequestedRows) {
+  Random random(fresh_seed());
+  expect_only(LinearProblem(random, 9, 256, {DType::kQ4_K, DType::kF32}, 30), {7, 0, 4, 5, 2});
+  expect_only(LinearProblem(random, 14, 1024, {DType::kQ4_K, DType::kF32}, 30),
+              {11, 7, 0, 4, 5, 2, 12, 9, 1, 3});
 }
 
 TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndAffectsNoOther) {

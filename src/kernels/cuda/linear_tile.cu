@@ -15,9 +15,10 @@
 // These kernels are bound by instructions, of which each launch fetches those that it executes.
 // linear_tile_8_teams and linear_tile_8_wide_few are small: they have only the types of most models
 // (takes_matrices()). linear_tile_8_teams is for launches of at most two tiles a block, each of
-// which four warps of the eight multiply. A warp executes, for each 512 weights (a product of 16 x
-// 8 x 32), in its loop and (with weight rows of 2,048, or 4,096 for the wide kernel) for everything
-// else:
+// which four warps of the eight multiply. linear_tile_16_few and linear_tile_16_wide_few are
+// linear_tile_8 and linear_tile_8_wide_few with those types and two tiles of rows, for which they
+// decode weights once. A warp executes, for each 512 weights (a product of 16 x 8 x 32), in its
+// loop and (with weight rows of 2,048, or 4,096 for the wide kernel) for everything else:
 //
 //                             Q5_K   Q4_K   Q6_K   Q8_0   else
 //     linear_tile_8_teams       48     43     75     22     32
@@ -42,14 +43,15 @@ __device__ __forceinline__ uint32_t total_of(uint32_t d, uint32_t sums) {
   return __float_as_uint(__uint_as_float(d) * static_cast<float>(sum));
 }
 
-/// Copies the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns, and replaces the
-/// blocks' sums if `totals`. The block sees them after its next barrier. The threads copy, since
-/// the copy engine may have weights to bring before.
-template <int kThreads>
+/// Copies the block's kRowTiles tiles of rows of x to `q` and `of_blocks`, laid out as
+/// StagedColumns, and replaces the blocks' sums if `totals`. The block sees them after its next
+/// barrier. The threads copy, since the copy engine may have weights to bring before.
+template <int kThreads, int kRowTiles = 1>
 __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
                                               bool totals, int8_t* q, RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
-  const int pairs = blocks * (kRoundedTile / 2);  // of RoundedBlocks, a thread's own
+  const int tile = blocks * kRoundedTile;    // RoundedBlocks of a row tile
+  const int pairs = kRowTiles * (tile / 2);  // of RoundedBlocks, a thread's own
   const RoundedRows& x = args.rounded;
   const auto thread = static_cast<int>(threadIdx.x);
   if (args.row_ids == nullptr && x.tile_q != nullptr) {
@@ -57,7 +59,7 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
     const auto* const integers = reinterpret_cast<const uint8_t*>(x.tile_q + from * 32);
     const auto* const tile_blocks = reinterpret_cast<const uint8_t*>(x.tile_blocks + from);
 #pragma unroll 4
-    for (int i = 16 * thread; i < blocks * kRoundedTile * 32; i += 16 * kThreads) {
+    for (int i = 16 * thread; i < kRowTiles * tile * 32; i += 16 * kThreads) {
       copy_async<16>(reinterpret_cast<uint8_t*>(q) + i, integers + i);
     }
 #pragma unroll 1
@@ -69,9 +71,10 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
     for (int i = thread; i < pairs; i += kThreads) {
 #pragma unroll 1
       for (int at = 2 * i; at < 2 * i + 2; ++at) {
+        const int n = kRowTiles == 1 ? 0 : at / tile;
+        const int index = first_row + n * kRoundedTile + at % kRoundedTile;
         const int64_t from =
-            static_cast<int64_t>(row_at(args, first_row + at % kRoundedTile)) * blocks +
-            at / kRoundedTile;
+            static_cast<int64_t>(row_at(args, index)) * blocks + (at - n * tile) / kRoundedTile;
         auto* const to = reinterpret_cast<uint8_t*>(q + at * 32);
         const auto* const integers = reinterpret_cast<const uint8_t*>(x.q + from * 32);
         copy_async<16>(to, integers);
@@ -111,10 +114,11 @@ __device__ __forceinline__ bool with_matrix_type(DType type, F f) {
 
 /// The sums of the tile at `weights`. `matrices`: LinearDecodeArgs::matrices. Without kAny, it is
 /// set and all jobs are of takes_matrices() types.
-template <int kWarps, bool kAny>
+template <int kWarps, bool kAny, int kRowTiles>
 __device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, const uint8_t* weights,
                                                 const StagedColumns& x, bool matrices,
-                                                const uint32_t* codebook, TileSums<1>& sums) {
+                                                const uint32_t* codebook,
+                                                TileSums<kRowTiles>& sums) {
   const auto type = static_cast<DType>(job.type);
   if (!kAny || matrices) {
     const bool done = with_matrix_type(type, [&]<DType kType>() CHIMERE_INLINED {
@@ -129,18 +133,19 @@ __device__ __forceinline__ void multiply_staged(const LinearDecodeJob& job, cons
   }
 }
 
-/// Computes this block's tiles of 16 outputs by 8 rows, with x in shared memory. kAny: as for
-/// multiply_staged().
-template <int kWarps, bool kAny = true>
+/// Computes this block's tiles of 16 outputs by kRowTiles tiles of 8 rows, with x in shared memory.
+/// kAny: as for multiply_staged(); only with one row tile.
+template <int kWarps, bool kAny = true, int kRowTiles = 1>
 __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8_t* shared) {
-  constexpr int kStoring = kDecodeTileOutputs * kRoundedTile / kWarp;  // warps
+  constexpr int kStoring = kDecodeTileOutputs * kRoundedTile / kWarp;  // warps, for each row tile
   constexpr int kRows = kDecodeTileOutputs / kWarps;
-  static_assert(kStoring == 4 && kStoring <= kWarps);
+  static_assert(kStoring == 4 && kRowTiles * kStoring <= kWarps);
+  static_assert(!kAny || kRowTiles == 1);
   __shared__ uint64_t arrived[kWarps * kLinearTileStages];
   let_next_kernel_start();
   const auto warp = static_cast<int>(threadIdx.x / kWarp);
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
-  const int first_row = static_cast<int>(blockIdx.y) * kRoundedTile;
+  const int first_row = static_cast<int>(blockIdx.y) * kRowTiles * kRoundedTile;
   uint8_t* const weights = shared + args.weights_at;
   RingCopies copies(arrived + warp * kLinearTileStages, kLinearTileStages);
   const auto index = static_cast<int>(blockIdx.x);
@@ -165,15 +170,18 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
   }
   wait_for_previous_kernel();
   auto* const q = reinterpret_cast<int8_t*>(shared + args.x_at);
-  auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRoundedTile * args.n_in);
+  auto* const of_blocks = reinterpret_cast<RoundedBlock*>(q + kRowTiles * kRoundedTile * args.n_in);
   const StagedColumns x = {q, of_blocks, args.n_in / 32};
-  stage_columns<kWarps * kWarp>(args, first_row, args.totals != 0, q, of_blocks);
+  stage_columns<kWarps * kWarp, kRowTiles>(args, first_row, args.totals != 0, q, of_blocks);
 
-  // Warp i of the first four stores the elements i of the fragments.
-  const int column = lane % 4 * 2 + warp % 2;
-  const int output = lane / 4 + warp / 2 * 8;
+  // Warp 4 n + i of the first ones stores the elements i of the fragments of row tile n.
+  const int element = warp % kStoring;
+  const int column = warp / kStoring * kRoundedTile + lane % 4 * 2 + element % 2;
+  const int output = lane / 4 + element / 2 * 8;
   int row = -1;
-  if (warp < kStoring && first_row + column < args.rows) row = row_at(args, first_row + column);
+  if (warp < kRowTiles * kStoring && first_row + column < args.rows) {
+    row = row_at(args, first_row + column);
+  }
   int stage = 0;
 #pragma unroll 1
   for (;;) {
@@ -191,12 +199,13 @@ __device__ __forceinline__ void staged_tiles(const LinearDecodeArgs& args, uint8
     copies.wait(stage);
     __syncthreads();
     uint8_t* const tile_weights = weights + stage * args.stage_bytes;
-    TileSums<1> sums = {};
+    TileSums<kRowTiles> sums = {};
     multiply_staged<kWarps, kAny>(job, tile_weights, x, args.matrices != 0, codebook, sums);
     auto* const shown = reinterpret_cast<float*>(tile_weights);
     share_partials<kWarps>(sums, shown);
     if (y != nullptr) {
-      const float v = sum_of_element<kWarps>(shown, warp, lane) * job.scale;
+      const float* const of_tile = shown + warp / kStoring * kSharedPartials;
+      const float v = sum_of_element<kWarps>(of_tile, element, lane) * job.scale;
       *y = job.accumulate != 0 ? old + v : v;
     }
     if (++tile == end) return;
@@ -358,6 +367,17 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide, kWideTileThreads, 2, LinearDecodeAr
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8_wide_few, kWideTileThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   staged_tiles<kWideTileWarps, false>(args, shared);
+}
+/// For nine to sixteen rows and the types of most models.
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16_few, kLinearDecodeThreads, kLinearTile16Blocks,
+                         LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  staged_tiles<kTileWarps, false, 2>(args, shared);
+}
+/// The same for at most one tile for a multiprocessor.
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16_wide_few, kWideTileThreads, 1, LinearDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  staged_tiles<kWideTileWarps, false, 2>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearDecodeThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);

@@ -88,6 +88,9 @@ void LowRankProducts::drop(int32_t number) {
 Status LowRankProducts::add_products(ConstMatrixView x, const int32_t* ids,
                                      const DeviceAdapters& adapters,
                                      std::span<const LinearJob> jobs) {
+  for (; jobs.size() > kMaxLinearJobs; jobs = jobs.subspan(kMaxLinearJobs)) {
+    CHIMERE_CHECK_OK(add_products(x, ids, adapters, jobs.first(kMaxLinearJobs)));
+  }
   LowRankArgs args = {};
   uint32_t n_jobs = 0;
   int64_t most_out = 0;

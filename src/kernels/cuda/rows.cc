@@ -51,10 +51,11 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
   stream.launch(kShiftRows, rows_launch({static_cast<uint32_t>(args.rows)}), args);
 }
 
-void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up) {
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up,
+              const RoundedRows& rounded) {
   stream.launch(
       kActivate, rows_launch({blocks_for(h.cols, kRowThreads), static_cast<uint32_t>(h.rows)}),
-      ActivateArgs{h.data, h.stride, up.data, up.stride, static_cast<int32_t>(h.cols), f});
+      ActivateArgs{h.data, h.stride, up.data, up.stride, rounded, static_cast<int32_t>(h.cols), f});
 }
 
 void add_bias(Stream& stream, MatrixView y, const float* bias) {

@@ -2,6 +2,7 @@
 // top-p.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/rounding.h"
 #include "kernels/cuda/rows_args.h"
 
 namespace chimere::kernels::cuda {
@@ -105,9 +106,12 @@ CHIMERE_KERNEL(activate, kRowThreads, ActivateArgs, args) {
   const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
   if (i >= args.n) return;
   float* h = args.h + blockIdx.y * args.stride + i;
-  *h = args.up != nullptr
-           ? kernels::activate(args.activation, *h, args.up[blockIdx.y * args.up_stride + i])
-           : kernels::activate(args.activation, *h);
+  const float v = args.up != nullptr ? kernels::activate(args.activation, *h,
+                                                         args.up[blockIdx.y * args.up_stride + i])
+                                     : kernels::activate(args.activation, *h);
+  *h = v;
+  if (args.rounded.q == nullptr) return;
+  round_block_of_row(v, i % kWarp, blockIdx.y, i / kWarp, args.n / kWarp, args.rounded);
 }
 
 CHIMERE_KERNEL(keep_top_p, kRowThreads, KeepTopPArgs, args) {

@@ -19,7 +19,10 @@ void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixVi
 void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
                 MatrixView y);
 
-void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up);
+/// `rounded`: also receives the rounded form of the result, all rows, which needs h.cols to be a
+/// multiple of 32; or without memory.
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up,
+              const RoundedRows& rounded);
 
 void scale(Stream& stream, MatrixView x, float factor);
 void add_bias(Stream& stream, MatrixView y, const float* bias);

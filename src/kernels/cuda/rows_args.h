@@ -6,6 +6,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/cuda/batch_args.h"
+#include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
 
@@ -48,6 +49,7 @@ struct ActivateArgs {
   int64_t stride;
   const float* up;  ///< [rows, n], or nullptr
   int64_t up_stride;
+  RoundedRows rounded;  ///< of the result, if n is a multiple of 32; q nullptr: none
   int32_t n;
   Activation activation;
 };

@@ -6,6 +6,7 @@
 
 #include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
+#include "kernels/cuda/rounded_test_data.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
 #include "kernels/routing_test_data.h"
@@ -157,10 +158,26 @@ TEST(CudaRows, ActivateHasTheBitsOfRef) {
         const DeviceMatrix got(*device, h);
         const DeviceMatrix factors(*device, up);
         activate(device->stream(), f, got.view(),
-                 gated ? ConstMatrixView(factors.view()) : ConstMatrixView());
+                 gated ? ConstMatrixView(factors.view()) : ConstMatrixView(), {});
         EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
       }
     }
+  }
+}
+
+TEST(CudaRows, ActivateRoundsItsResult) {
+  kernels::test::Rng rng(fresh_seed());
+  const Matrix h(rng, 11, 288, 4);
+  const Matrix up(rng, 11, 288, 4);
+  Matrix expected = h;
+  ref::activate(Activation::kSilu, expected.view(), up.view());
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix got(*device, h);
+    const DeviceMatrix factors(*device, up);
+    const test::RoundedMemory rounded(*device, 11, 288);
+    activate(device->stream(), Activation::kSilu, got.view(), factors.view(), rounded.rows());
+    EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+    rounded.expect(expected, name);
   }
 }
 

@@ -57,13 +57,15 @@ class RefOps final : public Ops {
     ref::qk_norm_rope_append(batch, shape, rope_, q_norm, k_norm, eps, qg, k, v, kv);
   }
 
-  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
-              MatrixView out) override {
+  Operand attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+                 MatrixView out) override {
     ref::attend(batch, shape, qg, kv, out);
+    return prepare(out, StepRows::kAll);
   }
 
-  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+  Operand activate(Activation f, MatrixView h, ConstMatrixView up, StepRows rows) override {
     ref::activate(f, h, up);
+    return prepare(h, rows);
   }
 
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {

@@ -71,9 +71,10 @@ void DenseNetwork::forward(const SubLayerRows& rows) const {
   rows.ops.linear(rows.h, std::span(in).first(gated ? 2 : 1));
   if (up_bias_ != nullptr) rows.ops.add_bias(b.up, up_bias_);
   if (gate_bias_ != nullptr) rows.ops.add_bias(b.gate, gate_bias_);
-  rows.ops.activate(activation_, inner, gated ? b.up : MatrixView());
+  const kernels::Operand activated =
+      rows.ops.activate(activation_, inner, gated ? b.up : MatrixView(), rows.h.rows);
   const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true, rows.scale}};
-  rows.ops.linear({inner, rows.h.rows}, add_to_stream);
+  rows.ops.linear(activated, add_to_stream);
   if (down_bias_ != nullptr) rows.ops.add_bias(rows.x, down_bias_);
 }
 

@@ -122,8 +122,8 @@ void Mamba2Mixer::forward(const SubLayerRows& rows) const {
     ops.linear(ops.gated_group_rms_norm(b.out, norm_, group, norm_eps_, b.z), add_to_stream);
     return;
   }
-  ops.activate(kernels::Activation::kSilu, b.z, b.out);
-  ops.linear(b.z, add_to_stream);
+  ops.linear(ops.activate(kernels::Activation::kSilu, b.z, b.out, kernels::StepRows::kAll),
+             add_to_stream);
 }
 
 }  // namespace chimere::model

@@ -141,9 +141,9 @@ void MambaMixer::forward(const SubLayerRows& rows) const {
   const kernels::LinearJob widen[] = {{dt_, b.dt}};
   ops.linear(b.rank, widen);
   ops.selective_scan(rows.batch, shape_, scan_, {b.x, b.dt, b.b, b.c}, scan_state_, b.out);
-  ops.activate(kernels::Activation::kSilu, b.z, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
-  ops.linear(b.z, add_to_stream);
+  ops.linear(ops.activate(kernels::Activation::kSilu, b.z, b.out, kernels::StepRows::kAll),
+             add_to_stream);
 }
 
 }  // namespace chimere::model

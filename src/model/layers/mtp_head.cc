@@ -1,6 +1,7 @@
 #include "model/layers/mtp_head.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace chimere::model {
 namespace {
@@ -111,7 +112,11 @@ SubLayerRows MtpHead::join_rows(const SubLayerRows& rows, std::span<const int32_
 
 void MtpHead::append(const SubLayerRows& rows, std::span<const int32_t> tokens,
                      const Buffers& b) const {
-  attention_->append(join_rows(rows, tokens, b));
+  const SubLayerRows joined = join_rows(rows, tokens, b);
+  std::vector<kernels::LinearJob> jobs;
+  attention_->project_append(joined, jobs);
+  joined.ops.linear(joined.h, jobs);
+  attention_->append(joined);
 }
 
 void MtpHead::predict(const SubLayerRows& rows, std::span<const int32_t> tokens, const Buffers& b,

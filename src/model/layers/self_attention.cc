@@ -264,6 +264,14 @@ SelfAttention::Buffers SelfAttention::buffers(BufferLayout& at, int64_t rows) co
   return b;
 }
 
+SelfAttention::Buffers SelfAttention::append_buffers(BufferLayout& at, int64_t rows) const {
+  Buffers b;
+  b.qg = at.matrix(rows, int64_t{shape_.n_kv_heads} * shape_.query_stride());
+  b.k = at.matrix(rows, int64_t{shape_.n_kv_heads} * shape_.head_dim);
+  b.v = at.matrix(rows, int64_t{shape_.n_kv_heads} * shape_.head_dim);
+  return b;
+}
+
 GpuScratch SelfAttention::gpu_scratch() const {
   return {.widest = int64_t{shape_.n_heads} * shape_.head_dim};
 }
@@ -294,27 +302,32 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
   scale_rotated(ops, b.qg, shape_.n_heads, shape_.query_stride());
   scale_rotated(ops, b.k, shape_.n_kv_heads, shape_.head_dim);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
-  ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
+  const kernels::Operand attended = ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
-  ops.linear(b.out, add_to_stream);
+  ops.linear(attended, add_to_stream);
   if (out_bias_ != nullptr) ops.add_bias(rows.x, out_bias_);
+}
+
+void SelfAttention::project_append(const SubLayerRows& rows,
+                                   std::vector<kernels::LinearJob>& jobs) const {
+  BufferLayout at = rows.buffers;
+  const Buffers b = append_buffers(at, rows.h.x.rows);
+  jobs.push_back({k_, b.k});
+  jobs.push_back({v_, b.v});
 }
 
 void SelfAttention::append(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.x.rows);
-  const kernels::LinearJob in[] = {{k_, b.k}, {v_, b.v}};
-  rows.ops.linear(rows.h, in);
-  add_biases(rows.ops, b);
+  const Buffers b = append_buffers(at, rows.h.x.rows);
+  if (k_bias_ != nullptr) {
+    rows.ops.add_bias(b.k, k_bias_);
+    rows.ops.add_bias(b.v, v_bias_);
+  }
   scale_rotated(rows.ops, b.k, shape_.n_kv_heads, shape_.head_dim);
-  // The op rotates queries too, which are not needed here: pass the smallest valid number of query
-  // heads.
+  // The op rotates queries too, whatever they contain.
   kernels::AttentionShape shape = shape_;
   shape.n_heads = shape.n_kv_heads;
-  const MatrixView unused = {b.qg.data, b.qg.rows, int64_t{shape.n_heads} * shape.query_stride(),
-                             b.qg.stride};
-  rows.ops.qk_norm_rope_append(rows.batch, shape, q_norm_, k_norm_, norm_eps_, unused, b.k, b.v,
-                               kv_);
+  rows.ops.qk_norm_rope_append(rows.batch, shape, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
 }
 
 }  // namespace chimere::model

@@ -24,7 +24,9 @@ class SelfAttention final : public SubLayer {
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override;
   void forward(const SubLayerRows& rows) const override;
-  /// Appends the KV of rows.h; does not change rows.x.
+  void lay_out_append(BufferLayout& at, int64_t rows) const override { append_buffers(at, rows); }
+  void project_append(const SubLayerRows& rows,
+                      std::vector<kernels::LinearJob>& jobs) const override;
   void append(const SubLayerRows& rows) const override;
 
  private:
@@ -37,6 +39,8 @@ class SelfAttention final : public SubLayer {
     MatrixView out;  ///< n_heads * head_dim
   };
   Buffers buffers(BufferLayout& at, int64_t rows) const;
+  /// For append(), which needs no query: as many as the op takes at least, and no output.
+  Buffers append_buffers(BufferLayout& at, int64_t rows) const;
   void add_biases(kernels::Ops& ops, const Buffers& b) const;
   /// Multiplies the elements of `count` heads that will be rotated by rotated_scale_. heads [rows,
   /// count * stride].

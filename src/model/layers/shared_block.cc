@@ -150,15 +150,13 @@ void SharedBlock::forward(const SubLayerRows& rows) const {
   const Adapted heads[] = {{q_, own_q_, b.q}, {k_, own_k_, b.k}, {v_, own_v_, b.v}};
   project(ops, joined, heads, b.inner);
   ops.qk_norm_rope_append(rows.batch, shape_, nullptr, nullptr, norm_eps_, b.q, b.k, b.v, kv_);
-  ops.attend(rows.batch, shape_, b.q, kv_, b.attention);
   const kernels::LinearJob out[] = {{out_, b.block}};
-  ops.linear(b.attention, out);
+  ops.linear(ops.attend(rows.batch, shape_, b.q, kv_, b.attention), out);
   const kernels::Operand attended = ops.rms_norm(b.block, network_norm_, norm_eps_, b.block, kAll);
   const Adapted network[] = {{gate_, own_gate_, b.gate}, {up_, own_up_, b.up}};
   project(ops, attended, network, b.inner);
-  ops.activate(kernels::Activation::kGeluErf, b.gate, b.up);
   const kernels::LinearJob down[] = {{down_, b.block}};
-  ops.linear(b.gate, down);
+  ops.linear(ops.activate(kernels::Activation::kGeluErf, b.gate, b.up, kAll), down);
   ops.copy(rows.x, input);
   const kernels::LinearJob join[] = {{join_, input, /*accumulate=*/true}};
   ops.linear(b.block, join);
