@@ -118,7 +118,8 @@ bool WarmupQueue::work() {
   plan.sequences.back().logits_of.clear();
   SequenceDrafts* const drafts = g.drafts();
   if (drafts != nullptr) drafts->add_needs(plan, /*prompt=*/true);
-  if (!model_.forward(plan).ok()) {
+  const auto result = model_.forward(plan);
+  if (!result.ok()) {
     (void)release();
     return true;
   }
@@ -126,7 +127,7 @@ bool WarmupQueue::work() {
   counters_.tokens += rows;
   const auto [tokens, position] = g.kept_rows(rows);
   const StepRows computed = {drafts, tokens, position, /*first_row=*/0, /*prompt=*/true};
-  drafters_.observe(plan, {&computed, 1});
+  drafters_.observe(plan, result->taps, {&computed, 1});
   const auto prefix = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
   if (g.at_point() || g.prompt_done()) {
     cache_->keep(g.request().cache_scope(), prefix, g.checkpoint(), g.points(),
