@@ -19,8 +19,7 @@ constexpr Kernel kDecode32 = {"gdn_decode", "gdn_decode_32"};
 constexpr Kernel kDecode16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
 constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
-constexpr Kernel kMixRowsMany = {"gdn_decode_128_rows", "gdn_decode_128_rows"};
-constexpr Kernel kMixRowsFew = {"gdn_decode_128_rows", "gdn_decode_128_rows_few"};
+constexpr Kernel kMixRowsOfSequence = {"gdn_decode_128_rows", "gdn_decode_128_rows"};
 /// These kernels warm the instruction cache for at most this many blocks: about one per
 /// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
@@ -264,14 +263,10 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     const bool few = int64_t{shape.n_v_heads} * batch.extent.n_sequences <= kFewBlocks;
     const size_t shared = single ? sizeof(GdnMixShared) + kMixStateBytes : sizeof(GdnMixRowsShared);
     const Launch launch = {.grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
-                           .block = {kMixThreads},
+                           .block = {u32(single ? kMixThreads : kMixRowsThreads)},
                            .shared_bytes = u32(static_cast<int64_t>(shared)),
                            .overlaps_previous = true};
-    if (single) {
-      stream.launch(few ? kMixFew : kMixMany, launch, args);
-    } else {
-      stream.launch(few ? kMixRowsFew : kMixRowsMany, launch, args);
-    }
+    stream.launch(!single ? kMixRowsOfSequence : few ? kMixFew : kMixMany, launch, args);
     return;
   }
   GdnDecodeArgs args = {};

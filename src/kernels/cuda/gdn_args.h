@@ -125,17 +125,23 @@ struct alignas(16) GdnMixShared {
 /// it prepares together.
 inline constexpr int kMixRows = 8;
 inline constexpr int kMixBatch = 4;
+inline constexpr int kMixRowsThreads = 384;
+/// Groups of columns whose chains of a row pass from warp to warp.
+inline constexpr int kMixRowsGroups = 2;
 
 /// Shared memory of a block of gdn_decode_128_rows.
 struct alignas(16) GdnMixRowsShared {
-  /// Inputs of the convolution (q, k, v): those before the rows, then those of the rows.
-  float input[kMixTaps - 1 + kMixRows][3 * kMixDim];
-  float z[kMixRows][kMixDim];
+  /// Inputs of the convolution (q, k, v) and z: those before the rows, which have no z, then those
+  /// of the rows.
+  float input[kMixTaps - 1 + kMixRows][4 * kMixDim];
   float q[kMixRows][kMixDim];  ///< after the convolution; then normalised and scaled
   float k[kMixRows][kMixDim];
   float v[kMixRows][kMixDim];
+  float gate[kMixRows][kMixDim];   ///< silu(z)
   float delta[kMixRows][kMixDim];  ///< corrections of the state
   float out[kMixRows][kMixDim];
+  /// Of a row up to a quarter: k, then q, of two columns.
+  float chains[kMixRowsGroups][32][4];
   float decay[kMixRows];
   float beta[kMixRows];
   float kq[kMixRows];

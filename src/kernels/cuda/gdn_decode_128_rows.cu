@@ -3,21 +3,19 @@
 //
 // A block handles one v head of one sequence. Its warps have two roles, so that only the recurrence
 // is computed row after row:
-//   - A thread of the column warps holds a column of the state in registers: it is read once, and
-//     written once for each row that stores it. The chains of a row are 128 dependent fmaf, at
-//     least 512 cycles. They are fused with the update by the row before, so that an element of a
-//     row costs four operations and three quarters of a load of 16 bytes. The warp's scheduler
-//     issues them in 608 cycles; the block's shared memory needs 768, two for each load, although
-//     all lanes read the same.
+//   - The column warps hold the state in registers, a thread 32 elements of two columns; it is read
+//     once, and written once for each row that stores it. A row's chains are 128 dependent fmaf,
+//     512 cycles. They pass through four warps, one for each quarter of the elements; those that
+//     wait for their turn add the correction of the row before, or multiply by the decay.
 //   - The row warps compute everything else: before the chains the convolution and the norms of q
-//     and k, for kMixBatch rows at once; after them the gated norm and its rounding. They are ahead
-//     of the column warps or behind them by up to kMixRows rows.
+//     and k, for kMixBatch rows at once; after them the gated norm and its rounding, a warp for each
+//     row.
+//
+// Shared memory returns 128 bytes of registers in a cycle, also where all lanes read the same. With
+// two columns to a thread the q and k of a row take 768 cycles of it, with one twice as many.
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
-// each other's code from the caches. Its blocks warm the instruction cache before the previous
-// kernel has ended: they process two rows with weights in place of their inputs, and discard the
-// results. The column warps have three cases of straight code, of 5 to 8 KB each: chains alone,
-// chains after the update, the update alone.
+// each other's code from the caches: the code is short, each part of it once.
 //
 // Bytes: 4 * n_v_heads * head_dim² of state read for a sequence, and written for each row that
 // stores it; for each row the convolution's inputs.
@@ -35,27 +33,41 @@ namespace {
 using Shared = GdnMixRowsShared;
 
 inline constexpr int kPast = kMixTaps - 1;
-/// Rows of the dry run that warms the instruction cache: the second one has all cases of the column
-/// warps' code. No warp waits for the other role in it: the column warps take the rows from
-/// kDryColumns on, whose memory nothing writes before.
-inline constexpr int kDryRows = 2;
-inline constexpr int kDryColumns = kMixBatch;
-/// Warps of each role: a head's outputs in blocks of 32.
-inline constexpr int kRoleWarps = kMixDim / kWarp;
-static_assert(kMixThreads == 2 * kMixDim && kMixBatch == kRoleWarps && kMixRows % kMixBatch == 0);
+/// Elements of a column that a thread holds, and parts of a column.
+inline constexpr int kQuarter = 32;
+inline constexpr int kQuarters = kMixDim / kQuarter;
+/// Columns of a warp, two in each lane, and groups of as many.
+inline constexpr int kGroupColumns = 2 * kWarp;
+inline constexpr int kGroups = kMixDim / kGroupColumns;
+inline constexpr int kColumnThreads = kGroups * kQuarters * kWarp;
+inline constexpr int kRowThreads = kMixDim;
+/// Blocks of 32 of a head's outputs.
+inline constexpr int kOutputBlocks = kMixDim / kWarp;
+static_assert(kMixRowsThreads == kColumnThreads + kRowThreads && kGroups == kMixRowsGroups);
+static_assert(kMixBatch == kRowThreads / kWarp && kMixRows == 2 * kMixBatch);
 
 /// Named barriers of a block.
 enum Barrier {
   kRowWarps = 1,  ///< the row warps among themselves
-  /// q and k of a batch of rows.
+  /// q and k of a batch of rows: all warps.
   kKeysOfBatch,
-  /// v and k·q of a batch of rows.
+  /// v and k·q of a batch of rows: the row warps and the last quarters.
   kValuesOfBatch = kKeysOfBatch + kMixRows / kMixBatch,
-  /// The column warps' results of a row.
-  kResultsOfRow = kValuesOfBatch + kMixRows / kMixBatch,
-  kBarrierEnd = kResultsOfRow + kMixRows,
+  /// Results of a batch of rows: the last quarters and the row warps.
+  kResultsOfBatch = kValuesOfBatch + kMixRows / kMixBatch,
+  /// The chains of a group up to a quarter: its warp and the next quarter's.
+  kChains = kResultsOfBatch + kMixRows / kMixBatch,
+  /// The corrections of a group's columns: the warps of all quarters.
+  kCorrections = kChains + kGroups * (kQuarters - 1),
+  kBarrierEnd = kCorrections + kGroups,
 };
 static_assert(kBarrierEnd <= 16);
+inline constexpr int kLastQuarterThreads = kGroups * kWarp;
+inline constexpr int kKeysThreads = kMixRowsThreads;
+inline constexpr int kValuesThreads = kRowThreads + kLastQuarterThreads;
+inline constexpr int kResultsThreads = kRowThreads + kLastQuarterThreads;
+inline constexpr int kChainsThreads = 2 * kWarp;
+inline constexpr int kCorrectionsThreads = kQuarters * kWarp;
 
 /// What a block processes.
 struct Work {
@@ -67,140 +79,187 @@ struct Work {
   bool folded;
 };
 
-/// A column of the state.
-struct Column {
-  float s[kMixDim];
+/// kQuarter elements of a vector. All lanes have the same.
+struct Quarter {
+  float4 x[kQuarter / 4];
 
-  __device__ __forceinline__ void read(const float* column) {
+  __device__ __forceinline__ void load(const float* at) {
 #pragma unroll
-    for (int i = 0; i < kMixDim; ++i) s[i] = column[i * kMixDim];
+    for (int i = 0; i < kQuarter / 4; ++i) x[i] = reinterpret_cast<const float4*>(at)[i];
+  }
+};
+
+/// kQuarter elements of two columns of the state.
+struct Columns {
+  float2 s[kQuarter];
+
+  __device__ __forceinline__ void read(const float* at) {
+#pragma unroll
+    for (int i = 0; i < kQuarter; ++i) s[i] = *reinterpret_cast<const float2*>(at + i * kMixDim);
+  }
+
+  __device__ __forceinline__ void write(float* at) const {
+#pragma unroll
+    for (int i = 0; i < kQuarter; ++i) *reinterpret_cast<float2*>(at + i * kMixDim) = s[i];
   }
 
   __device__ __forceinline__ void multiply(float decay) {
 #pragma unroll
-    for (int i = 0; i < kMixDim; ++i) s[i] = decay * s[i];
+    for (int i = 0; i < kQuarter; ++i) s[i] = {decay * s[i].x, decay * s[i].y};
   }
 
-  /// Completes the update of s[i] to s[i + 3] by the last row, after multiply().
-  __device__ __forceinline__ void add4(int i, const float* k, float delta) {
-    const float4 k4 = *reinterpret_cast<const float4*>(k + i);
-    s[i] = fmaf(k4.x, delta, s[i]);
-    s[i + 1] = fmaf(k4.y, delta, s[i + 1]);
-    s[i + 2] = fmaf(k4.z, delta, s[i + 2]);
-    s[i + 3] = fmaf(k4.w, delta, s[i + 3]);
+  __device__ __forceinline__ void correct(int i, float k, float2 delta) {
+    s[i] = {fmaf(k, delta.x, s[i].x), fmaf(k, delta.y, s[i].y)};
   }
 
-  /// The chains of k and q. With kUpdates, the update by the last row, `before` and `delta`, is
-  /// completed first.
-  template <bool kUpdates>
-  __device__ __forceinline__ void chains(const float* before, float delta, const float* k,
-                                         const float* q, float& kept, float& read) {
-    kept = 0;
-    read = 0;
+  /// Adds the correction of a row, after multiply().
+  __device__ __forceinline__ void correct(const Quarter& k, float2 delta) {
 #pragma unroll
-    for (int i = 0; i < kMixDim; i += 4) {
-      if constexpr (kUpdates) add4(i, before, delta);
-      const float4 k4 = *reinterpret_cast<const float4*>(k + i);
-      const float4 q4 = *reinterpret_cast<const float4*>(q + i);
-      kept = fmaf(k4.x, s[i], kept);
-      read = fmaf(q4.x, s[i], read);
-      kept = fmaf(k4.y, s[i + 1], kept);
-      read = fmaf(q4.y, s[i + 1], read);
-      kept = fmaf(k4.z, s[i + 2], kept);
-      read = fmaf(q4.z, s[i + 2], read);
-      kept = fmaf(k4.w, s[i + 3], kept);
-      read = fmaf(q4.w, s[i + 3], read);
+    for (int i = 0; i < kQuarter; i += 4) {
+      const float4 k4 = k.x[i / 4];
+      correct(i, k4.x, delta);
+      correct(i + 1, k4.y, delta);
+      correct(i + 2, k4.z, delta);
+      correct(i + 3, k4.w, delta);
     }
   }
 
-  /// Completes the update by the last row; also writes the state to `column` if that is not
-  /// nullptr.
-  __device__ __forceinline__ void update(const float* k, float delta, float* column) {
+  __device__ __forceinline__ void chain(int i, float k, float q, float4& chains) const {
+    chains.x = fmaf(k, s[i].x, chains.x);
+    chains.y = fmaf(k, s[i].y, chains.y);
+    chains.z = fmaf(q, s[i].x, chains.z);
+    chains.w = fmaf(q, s[i].y, chains.w);
+  }
+
+  /// Continues the chains of k in both columns (x, y) and of q (z, w).
+  __device__ __forceinline__ void chain(const Quarter& k, const Quarter& q, float4& chains) const {
 #pragma unroll
-    for (int i = 0; i < kMixDim; i += 4) {
-      add4(i, k, delta);
-#pragma unroll
-      for (int j = i; j < i + 4; ++j) {
-        if (column != nullptr) column[j * kMixDim] = s[j];
-      }
+    for (int i = 0; i < kQuarter; i += 4) {
+      const float4 k4 = k.x[i / 4];
+      const float4 q4 = q.x[i / 4];
+      chain(i, k4.x, q4.x, chains);
+      chain(i + 1, k4.y, q4.y, chains);
+      chain(i + 2, k4.z, q4.z, chains);
+      chain(i + 3, k4.w, q4.w, chains);
     }
   }
 };
 
-/// The column warps: the gates, while they wait for q and k, and the recurrence, thread c for
-/// column c.
-template <bool kWarmsIcache>
+/// Keeps the convolution's inputs of rows that are kept. By the column warps, which have to wait.
+__device__ __forceinline__ void keep_inputs(const GdnMixArgs& args, const Work& work, int begin,
+                                            int count) {
+  const BatchArgs& batch = args.scan.batch;
+  if (batch.keep_row == nullptr) return;
+  const GdnDims& dims = args.scan.dims;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int key_dim = dims.n_k_heads * kMixDim;
+  // A k head's inputs are kept by the first v head that uses it.
+  const int channels = (first_of_k_head(dims, work.h) ? 3 : 1) * kMixDim;
+#pragma unroll 1
+  for (int r = 0; r < count; ++r) {
+    const int row = work.first_row + begin + r;
+    const int keep = batch.keep_row[row];
+    if (keep < 0) continue;
+    const float* const from = args.scan.qkv.data + row * args.scan.qkv.stride;
+    float* const to = args.conv_state.rows + keep * args.conv_state.row_stride;
+#pragma unroll 1
+    for (int i = thread; i < channels; i += kColumnThreads) {
+      const int part = i / kMixDim;  // v, q, k
+      const int channel = i % kMixDim + (part == 0   ? 2 * key_dim + work.h * kMixDim
+                                         : part == 1 ? work.k_head * kMixDim
+                                                     : key_dim + work.k_head * kMixDim);
+      to[channel] = from[channel];
+    }
+  }
+}
+
+/// The column warps: the recurrence, and of each group of rows the gates.
 __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& shared,
                                                 const Work& work) {
-  const auto c = static_cast<int>(threadIdx.x);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int group = warp % kGroups;
+  const int quarter = warp / kGroups;
+  const bool is_last = quarter == kQuarters - 1;
+  const int c = group * kGroupColumns + 2 * lane;
+  const int first = quarter * kQuarter;
+  const int chains_barrier = kChains + group * (kQuarters - 1) + quarter;
   const GdnScanArgs& scan = args.scan;
   const SlotArgs& state = scan.state;
-  const int64_t column_at = int64_t{kMixDim} * kMixDim * work.h + c;
-  const float a = scan.a[work.h];
-  const float dt_bias = scan.dt_bias[work.h];
-  Column column = {};
-  bool dry = kWarmsIcache;
+  const int64_t at = int64_t{kMixDim} * (kMixDim * work.h + first) + c;
   // No other kernel of this step but gdn_fold has written these states, and a step begins with a
   // copy that waits for the whole previous step.
-  auto begin = [&] {
-    if (work.folded) wait_for_previous_kernel();
-    column.read(state.base + work.read_slot * state.stride + column_at);
-  };
-  if (!dry) {
-    begin();
-    wait_for_previous_kernel();
-  }
+  if (work.folded) wait_for_previous_kernel();
+  Columns columns;
+  columns.read(state.base + work.read_slot * state.stride + at);
+  const float a = scan.a[work.h];
+  const float dt_bias = scan.dt_bias[work.h];
+  wait_for_previous_kernel();
 #pragma unroll 1
-  for (int group = 0; group < work.rows;) {
-    const int begin_row = dry ? kDryColumns : 0;
-    const int end_row = dry ? kDryColumns + kDryRows : min(kMixRows, work.rows - group);
-    if (c < end_row - begin_row) {
-      const int row = work.first_row + group + c;
-      const float alpha = dry ? a : scan.alpha.data[row * scan.alpha.stride + work.h];
-      const float beta = dry ? a : scan.beta.data[row * scan.beta.stride + work.h];
-      const Gates gates = gates_from(a, dt_bias, alpha, beta);
-      shared.decay[c] = exp_f32(gates.log_decay);
-      shared.beta[c] = gates.beta;
+  for (int begin = 0; begin < work.rows;) {
+    const int count = min(kMixRows, work.rows - begin);
+    if (warp == 0 && lane < count) {
+      const int row = work.first_row + begin + lane;
+      const Gates gates =
+          gates_from(a, dt_bias, scan.alpha.data[row * scan.alpha.stride + work.h],
+                     scan.beta.data[row * scan.beta.stride + work.h]);
+      shared.decay[lane] = exp_f32(gates.log_decay);
+      shared.beta[lane] = gates.beta;
     }
-    __syncwarp();
-    float delta = 0;
-    bool updates = false;  // the state still lacks the update by the previous row
+    keep_inputs(args, work, begin, count);
+    const bool more = begin + count < work.rows;
+    Quarter k = {};
 #pragma unroll 1
-    for (int r = begin_row; r < end_row; ++r) {
+    for (int r = 0;; ++r) {
+      if (r > 0) {
+        // The state after the last row is needed only if that row stores it, or if more follow.
+        const int slot = shared.slot[r - 1];
+        const bool needed = r < count || more || slot >= 0;
+        if (needed) {
+          if (!is_last) named_barrier_sync(kCorrections + group, kCorrectionsThreads);
+          const float2 delta = *reinterpret_cast<const float2*>(&shared.delta[r - 1][c]);
+          columns.correct(k, delta);
+          if (slot >= 0) columns.write(state.base + slot * state.stride + at);
+        }
+        if (r == count) break;
+      }
       const int batch = r / kMixBatch;
-      const bool begins_batch = r % kMixBatch == 0 && !dry;
-      if (begins_batch) named_barrier_sync(kKeysOfBatch + batch, kMixThreads);
-      float kept;
-      float read;
-      if (updates) {
-        column.chains<true>(shared.k[r - 1], delta, shared.k[r], shared.q[r], kept, read);
-      } else {
-        column.chains<false>(nullptr, 0, shared.k[r], shared.q[r], kept, read);
-      }
-      if (begins_batch) named_barrier_sync(kValuesOfBatch + batch, kMixThreads);
+      if (r % kMixBatch == 0) named_barrier_sync(kKeysOfBatch + batch, kKeysThreads);
+      k.load(shared.k[r] + first);
+      Quarter q;
+      q.load(shared.q[r] + first);
       const float decay = shared.decay[r];
-      delta = shared.beta[r] * fmaf(-decay, kept, shared.v[r][c]);
-      shared.delta[r][c] = delta;
-      shared.out[r][c] = fmaf(shared.kq[r], delta, decay * read);
-      if (!dry) named_barrier_arrive(kResultsOfRow + r, kMixThreads);
-      column.multiply(decay);  // in the latency of the loads and the barrier
-      // The state after the last row is needed only if that row stores it.
-      const int slot = dry ? -1 : shared.slot[r];
-      updates = slot < 0;
-      if (slot >= 0 || (r + 1 == end_row && (dry || group + end_row < work.rows))) {
-        column.update(shared.k[r], delta,
-                      slot < 0 ? nullptr : state.base + slot * state.stride + column_at);
+      float4 chains = {};
+      if (quarter > 0) {
+        named_barrier_sync(chains_barrier - 1, kChainsThreads);
+        chains = *reinterpret_cast<const float4*>(shared.chains[group][lane]);
       }
+      columns.chain(k, q, chains);
+      if (!is_last) {
+        *reinterpret_cast<float4*>(shared.chains[group][lane]) = chains;
+        named_barrier_arrive(chains_barrier, kChainsThreads);
+      } else {
+        if (r % kMixBatch == 0) named_barrier_sync(kValuesOfBatch + batch, kValuesThreads);
+        const float2 v = *reinterpret_cast<const float2*>(&shared.v[r][c]);
+        const float beta = shared.beta[r];
+        const float2 delta = {beta * fmaf(-decay, chains.x, v.x),
+                              beta * fmaf(-decay, chains.y, v.y)};
+        *reinterpret_cast<float2*>(&shared.delta[r][c]) = delta;
+        if (r + 1 < count || more || shared.slot[r] >= 0) {
+          named_barrier_arrive(kCorrections + group, kCorrectionsThreads);
+        }
+        const float kq = shared.kq[r];
+        const float2 out = {fmaf(kq, delta.x, decay * chains.z),
+                            fmaf(kq, delta.y, decay * chains.w)};
+        *reinterpret_cast<float2*>(&shared.out[r][c]) = out;
+        if (r + 1 == count || r % kMixBatch == kMixBatch - 1) {
+          named_barrier_arrive(kResultsOfBatch + batch, kResultsThreads);
+        }
+      }
+      columns.multiply(decay);
     }
-    if (dry) {
-      dry = false;
-      begin();
-      __syncthreads();  // the row warps overwrite what the dry run has read
-      wait_for_previous_kernel();
-    } else {
-      group += kMixRows;
-      if (group < work.rows) __syncthreads();
-    }
+    begin += count;
+    if (more) __syncthreads();
   }
 }
 
@@ -212,7 +271,7 @@ class RowWarps {
       : args_(args),
         shared_(shared),
         work_(work),
-        t_(static_cast<int>(threadIdx.x) - kMixDim),
+        t_(static_cast<int>(threadIdx.x) - kColumnThreads),
         warp_(t_ / kWarp),
         lane_(t_ % kWarp),
         leads_(first_of_k_head(args.scan.dims, work.h)) {
@@ -225,43 +284,63 @@ class RowWarps {
       weight_[part] =
           *reinterpret_cast<const float4*>(args.conv_weight + int64_t{kMixTaps} * channel_[part]);
     }
-    norm_ = args.norm[t_];
+#pragma unroll
+    for (int i = 0; i < kOutputBlocks; ++i) norm_[i] = args.norm[i * kWarp + lane_];
   }
 
-  template <bool kWarmsIcache>
   __device__ __forceinline__ void run() {
-    bool dry = kWarmsIcache;
-    if (!dry) wait_for_previous_kernel();
+    load_slots(0);
+    const BatchArgs& batch = args_.scan.batch;
+    bool stores = false;
+    for (int r = lane_; r < work_.rows; r += kWarp) {
+      stores = stores || batch.write_slot[work_.first_row + r] >= 0;
+    }
+    stores_ = __any_sync(kFullWarp, stores);
+    if (work_.folded) wait_for_previous_kernel();
+    const int64_t width = conv_dim(args_.scan.dims);
+    const float* const before =
+        args_.conv_state.base + work_.read_slot * args_.conv_state.stride;
+#pragma unroll
+    for (int i = 0; i < kPast; ++i) {
+#pragma unroll
+      for (int part = 0; part < 3; ++part) {
+        copy_float(&input(i, part), before + i * width + channel_[part]);
+      }
+    }
+    wait_for_previous_kernel();
 #pragma unroll 1
-    for (int group = 0; group < work_.rows;) {
-      const int count = dry ? kDryRows : min(kMixRows, work_.rows - group);
-      const int row = work_.first_row + group;
-      load(dry, group, count, row);
+    for (int begin = 0; begin < work_.rows;) {
+      const int count = min(kMixRows, work_.rows - begin);
+      load(begin, count);
 #pragma unroll 1
-      for (int begin = 0; begin < count; begin += kMixBatch) {
-        prepare(dry, begin, count);
+      for (int first = 0; first < count; first += kMixBatch) {
+        prepare(first, count);
         // All of this block's row warps have read what the last block of the k head writes.
-        if (!dry && stores_ && group == 0 && begin == 0 && counts()) {
+        if (stores_ && begin + first == 0 && counts()) {
           __threadfence();
           arrived_ = atomicAdd(barrier_counter(), 1U);
         }
       }
-      if (!dry) write_inputs(group, count);
+      write_states(begin, count);
 #pragma unroll 1
-      for (int r = 0; r < count; ++r) complete(dry, r, row + r);
-      if (dry) {
-        dry = false;
-        __syncthreads();
-        wait_for_previous_kernel();
-      } else {
-        group += kMixRows;
-        if (group < work_.rows) __syncthreads();
+      for (int first = 0; first < count; first += kMixBatch) {
+        named_barrier_sync(kResultsOfBatch + first / kMixBatch, kResultsThreads);
+        if (first + warp_ < count) complete(first + warp_, work_.first_row + begin + first + warp_);
+      }
+      begin += count;
+      if (begin >= work_.rows) return;
+      __syncthreads();
+      load_slots(begin);
+#pragma unroll
+      for (int i = 0; i < kPast; ++i) {
+#pragma unroll
+        for (int part = 0; part < 3; ++part) input(i, part) = input(kMixRows + i, part);
       }
     }
   }
 
  private:
-  __device__ __forceinline__ bool counts() const { return t_ == kMixDim - 1; }
+  __device__ __forceinline__ bool counts() const { return t_ == kRowThreads - 1; }
   /// Counts the blocks that have read the convolution's state of the k head.
   __device__ __forceinline__ uint32_t* barrier_counter() const {
     return args_.barrier_counters + int64_t{blockIdx.y} * args_.scan.dims.n_k_heads + work_.k_head;
@@ -274,108 +353,84 @@ class RowWarps {
     copy_async<4>(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(from));
   }
 
-  /// Loads the inputs of `count` rows from row `row` of the step on, and the inputs before them.
-  /// Weights may be read at any time: in the dry run they replace the inputs, and ones the results
-  /// of the column warps.
-  __device__ __forceinline__ void load(bool dry, int group, int count, int row) {
+  /// Where the rows from row `begin` of the sequence on are stored and kept.
+  __device__ __forceinline__ void load_slots(int begin) {
+    if (t_ >= kMixRows) return;
     const BatchArgs& batch = args_.scan.batch;
-    int slot = -1;
-    int keep = -1;
-    if (!dry && t_ < count) {
-      slot = batch.write_slot[row + t_];
-      if (batch.keep_row != nullptr) keep = batch.keep_row[row + t_];
-    }
-    if (group == 0) {
-      const int64_t width = conv_dim(args_.scan.dims);
-      const float* before = dry ? args_.conv_weight
-                                : args_.conv_state.base + work_.read_slot * args_.conv_state.stride;
-#pragma unroll
-      for (int i = 0; i < kPast; ++i) {
-#pragma unroll
-        for (int part = 0; part < 3; ++part) {
-          copy_float(&input(i, part), before + i * width + channel_[part]);
-        }
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < kPast; ++i) {
-#pragma unroll
-        for (int part = 0; part < 3; ++part) input(i, part) = input(kMixRows + i, part);
-      }
-    }
+    const bool exists = begin + t_ < work_.rows;
+    const int row = work_.first_row + begin + t_;
+    shared_.slot[t_] = exists ? batch.write_slot[row] : -1;
+    shared_.keep[t_] = exists && batch.keep_row != nullptr ? batch.keep_row[row] : -1;
+  }
+
+  /// Loads the inputs of `count` rows from row `begin` of the sequence on.
+  __device__ __forceinline__ void load(int begin, int count) {
+    const int64_t row = work_.first_row + begin;
     const ConstRows z = args_.z;
-    const float* qkv_row =
-        dry ? args_.conv_weight : args_.scan.qkv.data + row * args_.scan.qkv.stride;
-    const float* z_row = dry ? args_.conv_weight : z.data + row * z.stride;
-    const int64_t qkv_stride = dry ? 0 : args_.scan.qkv.stride;
-    const int64_t z_stride = dry ? 0 : z.stride;
+    const float* qkv_row = args_.scan.qkv.data + row * args_.scan.qkv.stride;
+    const float* z_row = z.data + row * z.stride + work_.h * kMixDim + t_;
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {
 #pragma unroll
       for (int part = 0; part < 3; ++part) {
         copy_float(&input(kPast + r, part), qkv_row + channel_[part]);
       }
-      copy_float(&shared_.z[r][t_], z_row + work_.h * kMixDim + t_);
-      qkv_row += qkv_stride;
-      z_row += z_stride;
-    }
-    if (dry) {
-      for (int r = 0; r < kDryRows; ++r) shared_.out[r][t_] = 1.0F;
-    }
-    if (group == 0 && !dry) {
-      bool stores = false;
-      for (int r = lane_; r < work_.rows; r += kWarp) {
-        stores = stores || batch.write_slot[row + r] >= 0;
-      }
-      stores_ = __any_sync(kFullWarp, stores);
-    }
-    if (t_ < kMixRows) {
-      shared_.slot[t_] = slot;
-      shared_.keep[t_] = keep;
+      copy_float(&input(kPast + r, 3), z_row);
+      qkv_row += args_.scan.qkv.stride;
+      z_row += z.stride;
     }
     wait_for_copies();
   }
 
-  /// The convolution of a batch of rows for a part of the channels. Rows from `count` on are 1.
-  __device__ __forceinline__ void convolve(int begin, int count, int part,
-                                           float (&out)[kMixBatch]) const {
-    float x[kPast + kMixBatch];
+  /// silu of parts `part` and `part` + 1 of a batch of rows, the convolution's or z. Rows from
+  /// `count` on are silu(1).
+  __device__ __forceinline__ void activate(int first, int count, int part, float4 weight,
+                                           float4 next_weight,
+                                           float (&out)[2 * kMixBatch]) const {
 #pragma unroll
-    for (int i = 0; i < kPast + kMixBatch; ++i) x[i] = input(begin + i, part);
+    for (int p = 0; p < 2; ++p) {
+      const float4 w = p == 0 ? weight : next_weight;
+      float x[kPast + kMixBatch];
 #pragma unroll
-    for (int r = 0; r < kMixBatch; ++r) {
-      float sum = fmaf(weight_[part].x, x[r], 0.0F);
-      sum = fmaf(weight_[part].y, x[r + 1], sum);
-      sum = fmaf(weight_[part].z, x[r + 2], sum);
-      sum = fmaf(weight_[part].w, x[r + 3], sum);
-      out[r] = begin + r < count ? sum : 1.0F;
+      for (int i = 0; i < kPast + kMixBatch; ++i) x[i] = input(first + i, part + p);
+#pragma unroll
+      for (int r = 0; r < kMixBatch; ++r) {
+        float sum = fmaf(w.x, x[r], 0.0F);
+        sum = fmaf(w.y, x[r + 1], sum);
+        sum = fmaf(w.z, x[r + 2], sum);
+        sum = fmaf(w.w, x[r + 3], sum);
+        if (part + p == 3) sum = x[r + kPast];
+        out[p * kMixBatch + r] = first + r < count ? sum : 1.0F;
+      }
     }
+    silu_side_by_side(out);
   }
 
-  /// What the column warps need of rows `begin` .. of the group.
-  __device__ __forceinline__ void prepare(bool dry, int begin, int count) {
-    const int batch = begin / kMixBatch;
-    {
-      float q[kMixBatch];
-      float k[kMixBatch];
-      convolve(begin, count, 0, q);
-      convolve(begin, count, 1, k);
+  /// What the column warps need of rows `first` .. of the group, and the gates of the norm.
+  __device__ __forceinline__ void prepare(int first, int count) {
+    const int batch = first / kMixBatch;
+#pragma unroll 1
+    for (int part = 0; part < 4; part += 2) {
+      const bool keys = part == 0;
       float both[2 * kMixBatch];
+      activate(first, count, part, keys ? weight_[0] : weight_[2], weight_[1], both);
+      auto* const one = keys ? shared_.q : shared_.v;
+      auto* const other = keys ? shared_.k : shared_.gate;
 #pragma unroll
       for (int r = 0; r < kMixBatch; ++r) {
-        both[r] = q[r];
-        both[kMixBatch + r] = k[r];
+        one[first + r][t_] = both[r];
+        other[first + r][t_] = both[kMixBatch + r];
       }
-      silu_side_by_side(both);
-#pragma unroll
-      for (int r = 0; r < kMixBatch; ++r) {
-        shared_.q[begin + r][t_] = both[r];
-        shared_.k[begin + r][t_] = both[kMixBatch + r];
+      if (keys) {
+        named_barrier_sync(kRowWarps, kRowThreads);
+        normalize(first + warp_, batch, count);
       }
     }
-    named_barrier_sync(kRowWarps, kMixDim);
-    // A warp normalises a row: half a warp its q, the other half its k.
-    const int row = begin + warp_;
+    named_barrier_arrive(kValuesOfBatch + batch, kValuesThreads);
+  }
+
+  /// Normalises q and k of a row, half a warp each, and tells the column warps.
+  __device__ __forceinline__ void normalize(int row, int batch, int count) const {
     float x[kMixDim / 16] = {};
     if (row < count) {
       const bool has_q = lane_ < 16;
@@ -395,7 +450,7 @@ class RowWarps {
         head[16 * i] = x[i];
       }
     }
-    if (!dry) named_barrier_arrive(kKeysOfBatch + batch, kMixThreads);
+    named_barrier_arrive(kKeysOfBatch + batch, kKeysThreads);
     if (row < count) {
       float kq = 0;
 #pragma unroll
@@ -405,38 +460,21 @@ class RowWarps {
       kq = tree_of_16(kq);
       if (lane_ == 0) shared_.kq[row] = kq;
     }
-    float v[kMixBatch];
-    convolve(begin, count, 2, v);
-    silu_side_by_side(v);
-#pragma unroll
-    for (int r = 0; r < kMixBatch; ++r) shared_.v[begin + r][t_] = v[r];
-    if (!dry) named_barrier_arrive(kValuesOfBatch + batch, kMixThreads);
   }
 
-  /// Writes the convolution's inputs of rows that are kept, and its state after rows that store it.
-  __device__ __forceinline__ void write_inputs(int group, int count) {
+  /// Writes the convolution's state after rows that store it.
+  __device__ __forceinline__ void write_states(int begin, int count) {
     const SlotArgs& state = args_.conv_state;
-#pragma unroll 1
-    for (int r = 0; r < count; ++r) {
-      const int keep = shared_.keep[r];
-      if (keep < 0) continue;
-      float* const kept = state.rows + keep * state.row_stride;
-      if (leads_) {
-        kept[channel_[0]] = input(kPast + r, 0);
-        kept[channel_[1]] = input(kPast + r, 1);
-      }
-      kept[channel_[2]] = input(kPast + r, 2);
-    }
     if (!stores_) return;
     // The last block that reads a k head of a sequence writes the states of its convolution.
-    if (group == 0) {
+    if (begin == 0) {
       if (counts()) {
         const GdnDims& dims = args_.scan.dims;
         const auto readers = static_cast<uint32_t>(dims.n_v_heads / dims.n_k_heads);
         shared_.last_reader = arrived_ + 1 == readers ? 1 : 0;
         if (shared_.last_reader != 0) *barrier_counter() = 0;
       }
-      named_barrier_sync(kRowWarps, kMixDim);
+      named_barrier_sync(kRowWarps, kRowThreads);
     }
     const bool last = shared_.last_reader != 0;
     const int64_t width = conv_dim(args_.scan.dims);
@@ -456,12 +494,9 @@ class RowWarps {
     }
   }
 
-  /// The gated norm of row r (`row` of the step) and its rounding: a warp for each block of 32.
-  __device__ __forceinline__ void complete(bool dry, int r, int row) const {
+  /// The gated norm of row r of the group, row `row` of the step, and its rounding, by one warp.
+  __device__ __forceinline__ void complete(int r, int row) const {
     const GdnScanArgs& scan = args_.scan;
-    float gate[1] = {shared_.z[r][t_]};
-    silu_side_by_side(gate);
-    if (!dry) named_barrier_sync(kResultsOfRow + r, kMixThreads);
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kMixDim; i += 16) {
@@ -469,22 +504,34 @@ class RowWarps {
       sum = fmaf(x, x, sum);
     }
     const float scale = 1.0F / sqrtf(tree_of_16(sum) / static_cast<float>(kMixDim) + args_.eps);
-    const float y = shared_.out[r][t_] * scale * norm_ * gate[0];
-    if (!dry) scan.out.data[row * scan.out.stride + int64_t{kMixDim} * work_.h + t_] = y;
+    float y[kOutputBlocks];
+    float* const out = scan.out.data + row * scan.out.stride + int64_t{kMixDim} * work_.h + lane_;
+#pragma unroll
+    for (int i = 0; i < kOutputBlocks; ++i) {
+      const int c = i * kWarp + lane_;
+      y[i] = shared_.out[r][c] * scale * norm_[i] * shared_.gate[r][c];
+      out[i * kWarp] = y[i];
+    }
     if (args_.rounded.q != nullptr) {
-      RoundedLane rounded[1];
-      round_lanes({y}, rounded);
-      if (!dry) {
-        put_block_of_row(rounded[0], lane_, row, work_.h * kRoleWarps + warp_,
-                         scan.dims.n_v_heads * kRoleWarps, args_.rounded);
+      RoundedLane rounded[kOutputBlocks];
+      round_lanes(y, rounded);
+#pragma unroll
+      for (int i = 0; i < kOutputBlocks; ++i) {
+        put_block_of_row(rounded[i], lane_, row, work_.h * kOutputBlocks + i,
+                         scan.dims.n_v_heads * kOutputBlocks, args_.rounded);
       }
     }
     const int keep = shared_.keep[r];
     if (keep < 0) return;
     float* const kept = scan.state.rows + keep * scan.state.row_stride;
-    kept[kept_corrections(scan.dims, work_.h) + t_] = shared_.delta[r][t_];
-    if (leads_) kept[kept_k(scan.dims, work_.k_head) + t_] = shared_.k[r][t_];
-    if (t_ == 0) kept[kept_decay(scan.dims, work_.h)] = shared_.decay[r];
+    float* const corrections = kept + kept_corrections(scan.dims, work_.h);
+    float* const keys = kept + kept_k(scan.dims, work_.k_head);
+#pragma unroll
+    for (int c = 0; c < kMixDim; c += kWarp) {
+      corrections[c + lane_] = shared_.delta[r][c + lane_];
+      if (leads_) keys[c + lane_] = shared_.k[r][c + lane_];
+    }
+    if (lane_ == 0) kept[kept_decay(scan.dims, work_.h)] = shared_.decay[r];
   }
 
   const GdnMixArgs& args_;
@@ -497,13 +544,15 @@ class RowWarps {
   bool stores_ = false;  ///< a row of the sequence stores its state
   int channel_[3];
   float4 weight_[3];
-  float norm_;
+  float norm_[kOutputBlocks];  ///< of channel lane_ of each block of 32
   uint32_t arrived_ = 0;
 };
 
-/// kWarmsIcache: the block warms the instruction cache first.
-template <bool kWarmsIcache>
-__device__ __forceinline__ void mix_rows(const GdnMixArgs& args, Shared& shared) {
+}  // namespace
+
+/// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixRowsShared.
+CHIMERE_KERNEL(gdn_decode_128_rows, kMixRowsThreads, GdnMixArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(GdnMixRowsShared, shared);
   const BatchArgs& batch = args.scan.batch;
   let_next_kernel_start();
   const auto sequence = static_cast<int>(blockIdx.y);
@@ -523,26 +572,11 @@ __device__ __forceinline__ void mix_rows(const GdnMixArgs& args, Shared& shared)
     wait_for_previous_kernel();
     return;
   }
-  if (threadIdx.x < kMixDim) {
-    compute_columns<kWarmsIcache>(args, shared, work);
+  if (threadIdx.x < kColumnThreads) {
+    compute_columns(args, *shared, work);
   } else {
-    RowWarps(args, shared, work).run<kWarmsIcache>();
+    RowWarps(args, *shared, work).run();
   }
-}
-
-}  // namespace
-
-// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixRowsShared.
-
-CHIMERE_KERNEL(gdn_decode_128_rows, kMixThreads, GdnMixArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(GdnMixRowsShared, shared);
-  mix_rows<false>(args, *shared);
-}
-
-/// The same for few blocks.
-CHIMERE_KERNEL(gdn_decode_128_rows_few, kMixThreads, GdnMixArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(GdnMixRowsShared, shared);
-  mix_rows<true>(args, *shared);
 }
 
 }  // namespace chimere::kernels::cuda
