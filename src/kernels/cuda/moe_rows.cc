@@ -95,7 +95,7 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
   layout.h_bytes = moe_rows_x_bytes(static_cast<int>(table.h_width() / 32));
 
   // Places what is not a ring and returns its bytes.
-  const auto place_all = [&](int64_t blocks_per_row) {
+  const auto place_all = [&](int warps, int64_t blocks_per_row) {
     const int64_t parts = blocks_per_row > 0 ? blocks_per_row : blocks;
     const int64_t groups_of_block =
         divide_up(blocks_per_row > 0 ? groups_of_row : groups, parts);
@@ -108,10 +108,13 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
       at = static_cast<int32_t>(end);
       end += round_up(bytes);
     };
-    place(layout.slots_at, rows * n_used * static_cast<int64_t>(sizeof(MoeRowsSlot)));
+    const int64_t out_bytes =
+        int64_t{warps} * kMoeRowsGroups * kMoeRowsOutputs * static_cast<int64_t>(sizeof(float));
+    place(layout.slots_at,
+          std::max(rows * n_used * static_cast<int64_t>(sizeof(MoeRowsSlot)), out_bytes));
+    layout.outs_at = layout.slots_at;
     place(layout.ranks_at, block_rows * (n_used + 1) * static_cast<int64_t>(sizeof(MoeRowsRank)));
     place(layout.used_at, block_rows * static_cast<int64_t>(sizeof(int32_t)));
-    place(layout.outs_at, groups_of_block * kMoeRowsOutputs * static_cast<int64_t>(sizeof(float)));
     place(layout.x_at, std::max(int64_t{2} * layout.x_bytes, block_rows * slots * layout.h_bytes));
     layout.blocks_per_row = static_cast<int32_t>(blocks_per_row);
     layout.stages_at = static_cast<int32_t>(end);
@@ -122,7 +125,7 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
   for (const int warps : {kMoeRowsMostWarps, kMoeRowsMostWarps / 2}) {
     for (const int64_t blocks_per_row : {int64_t{0}, blocks / rows}) {
       for (const int ranks : {4, 2}) {
-        const int64_t end = place_all(blocks_per_row);
+        const int64_t end = place_all(warps, blocks_per_row);
         size_units(t, ranks, layout);
         const int64_t of_stage = int64_t{warps} * layout.stage_bytes;
         const int64_t stages =

@@ -117,13 +117,17 @@ class Block {
         // No thread of this block reads a counter from here on.
         if (thread_ == 0) done = atomicAdd(args_.counters + kMoeRowsBlocksDone, 1U) + 1;
       }
+      const int end = warm_icache ? 1 : shared_.groups;
 #pragma unroll 1
-      for (int k = 0; k < kinds; ++k) {
-        const bool is_shared = k == 1;
-        with_integer_type(static_cast<DType>(shape_of(is_shared).down_type),
-                          [&]<DType kType>() CHIMERE_INLINED {
-                            down<kType>(is_shared, warm_icache);
-                          });
+      for (int first = 0; first < end; first += kMoeRowsGroups * warps_) {
+#pragma unroll 1
+        for (int k = 0; k < kinds; ++k) {
+          const bool is_shared = k == 1;
+          with_integer_type(static_cast<DType>(shape_of(is_shared).down_type),
+                            [&]<DType kType>() CHIMERE_INLINED {
+                              down<kType>(is_shared, first, warm_icache);
+                            });
+        }
       }
     }
     if (warp_ == 0 && __shfl_sync(kFullWarp, done, 0) == gridDim.x) {
@@ -356,9 +360,15 @@ class Block {
     if (ahead_rank_ < of_row) return;
     ahead_rank_ = 0;
     ahead_group_ += warps_;
-    if (ahead_group_ < shared_.groups || ahead_shared_ || args_.table.has_shared == 0) return;
-    ahead_shared_ = true;
-    ahead_group_ = warp_;
+    if (args_.table.has_shared == 0) return;
+    const int end = min(ahead_first_ + kMoeRowsGroups * warps_, shared_.groups);
+    if (ahead_group_ < end) return;
+    if (ahead_shared_) {
+      ahead_first_ = end;
+    } else {
+      ahead_group_ = ahead_first_ + warp_;
+    }
+    ahead_shared_ = !ahead_shared_;
   }
 
   /// The block's items of one kind of expert, as long as they come; warm_icache: one, of arbitrary
@@ -470,10 +480,10 @@ class Block {
     return {row, group * kMoeRowsOutputs};
   }
 
-  /// The warp's elements of y: adds the products with one kind of expert; warm_icache: one product
-  /// of arbitrary contents.
+  /// Adds the products with one kind of expert to kMoeRowsGroups of the warp's groups, of those of
+  /// the block from `first` on; warm_icache: one product of arbitrary contents.
   template <DType kType>
-  __device__ __forceinline__ void down(bool of_shared, bool warm_icache) {
+  __device__ __forceinline__ void down(bool of_shared, int first, bool warm_icache) {
     const ExpertShape& shape = shape_of(of_shared);
     const auto row_bytes = static_cast<int>(shape.down_row_bytes);
     const auto* const codebook =
@@ -485,12 +495,14 @@ class Block {
     const bool writes = lane_ == 0 || lane_ == 4;
     if (of_shared) __syncwarp();
 #pragma unroll 1
-    for (int i = warp_; warm_icache || i < shared_.groups; i += warps_) {
+    for (int n = 0; n < kMoeRowsGroups; ++n) {
+      const int i = first + n * warps_ + warp_;
+      if (!warm_icache && i >= shared_.groups) return;
       const Group group = warm_icache ? Group{0, 0} : group_at(i);
       const MoeRowsRank* const experts = ranks_of(group.row);
       const int all = of_shared ? 1 : warm_icache ? kRanksTogether : used()[group.row];
-      float* const out =
-          reinterpret_cast<float*>(memory_ + layout_.outs_at) + i * kMoeRowsOutputs + element;
+      float* const out = reinterpret_cast<float*>(memory_ + layout_.outs_at) +
+                         (warp_ * kMoeRowsGroups + n) * kMoeRowsOutputs + element;
       float* y = nullptr;
       float old = 0;
       if (is_last && !warm_icache) {
@@ -563,6 +575,7 @@ class Block {
   int ahead_unit_ = 0;
   bool ahead_down_ = false;
   bool ahead_shared_ = false;
+  int ahead_first_ = 0;  ///< of the block's groups that are computed together
   int ahead_group_;
   int ahead_rank_ = 0;
 };

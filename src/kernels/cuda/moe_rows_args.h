@@ -11,7 +11,7 @@ namespace chimere::kernels::cuda {
 inline constexpr int kMoeRowsMostWarps = 16;
 inline constexpr int kMoeRowsMostThreads = 32 * kMoeRowsMostWarps;
 /// At least the declared shared memory of a block.
-inline constexpr int kMoeRowsDeclaredBytes = 2 << 10;
+inline constexpr int kMoeRowsDeclaredBytes = 1280;
 /// Elements of h in a unit of gate and up: a warp's copies of as many rows of each.
 inline constexpr int kMoeRowsHidden = 2;
 /// Units of a warp in an item: those of a block's `warps` warps are a tile of h.
@@ -22,6 +22,9 @@ constexpr int moe_rows_most_stages(int warps) { return moe_rows_units(warps) + 1
 inline constexpr int kMoeRowsMostStages = moe_rows_most_stages(kMoeRowsMostWarps / 2);
 /// Elements of y that a warp computes together, for every expert of the row.
 inline constexpr int kMoeRowsOutputs = 4;
+/// Times kMoeRowsOutputs elements of y: a warp computes as many with the routed experts, then with
+/// the shared one.
+inline constexpr int kMoeRowsGroups = 4;
 
 /// Bytes of a row of `blocks` rounded blocks in shared memory: the first 16 integers of each block,
 /// the second 16, then RoundedBlock. So lanes that read neighbouring blocks use all banks. The
@@ -71,7 +74,8 @@ struct MoeRowsLayout {
   int32_t slots_at;  ///< MoeRowsSlot of every slot in use, routed experts only
   int32_t ranks_at;  ///< MoeRowsRank [rows of the block's y, n_used + 1]
   int32_t used_at;   ///< [rows of the block's y] routed experts in use
-  int32_t outs_at;   ///< [the block's elements of y] sums over the routed experts
+  int32_t outs_at;   ///< [warps, kMoeRowsGroups * kMoeRowsOutputs] sums over the routed experts;
+                     ///< in place of the slots, when h is complete
   /// Rows of x of two items; later h of every slot of the rows of the block's y.
   int32_t x_at;
   int32_t x_bytes;    ///< of a row of x, moe_rows_x_bytes()
