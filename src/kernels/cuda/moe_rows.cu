@@ -230,9 +230,9 @@ class Block {
             static_cast<uint16_t>(row_index * ranks() + rank), static_cast<uint16_t>(expert)};
       }
       listed += __reduce_add_sync(kFullWarp, of_warp);
+      if (thread_ == 0) shared_.slots_used = listed;
       __syncthreads();
     }
-    if (thread_ == 0) shared_.slots_used = listed;
   }
 
   /// Lists the experts of the rows of the block's y. All threads of the block.
@@ -306,18 +306,28 @@ class Block {
     uint32_t claimed = 0;
     if (thread_ == 0) claimed = atomicAdd(args_.counters + kMoeRowsClaimed, 2U);
     list_slots();
-    if (thread_ == 0) {
-      shared_.items[0] = item_of(claimed);
-      shared_.items[1] = item_of(claimed + 1);
+    if (warp_ == 0) {
+      claimed = __shfl_sync(kFullWarp, claimed, 0);
+      if (thread_ < 2) shared_.items[thread_] = item_of(claimed + static_cast<uint32_t>(thread_));
     }
-    list_ranks();
     __syncthreads();
+    // The copies for items do not wait for the list of ranks.
+    int started = 0;
 #pragma unroll 1
-    for (int i = 0; i < layout_.stages; ++i) copy_next();
-    copy_x(0);
-    copy_x(1);
-    wait_for_copies();
-    __syncthreads();
+    for (int part = 0; part < 2; ++part) {
+#pragma unroll 1
+      while (started < layout_.stages &&
+             (part == 1 || shared_.items[ahead_item_ % kItems].expert >= 0)) {
+        copy_next();
+        ++started;
+      }
+      if (part == 1) return;
+      copy_x(0);
+      copy_x(1);
+      list_ranks();
+      wait_for_copies();
+      __syncthreads();
+    }
   }
 
   /// Starts the copies of the warp's next unit, if any, to the stage of the ring that has been
