@@ -37,11 +37,11 @@ int64_t place_codebooks(const ExpertTableArgs& t, MoeRowsLayout& layout) {
   for (size_t i = 0; i < types; ++i) {
     MoeRowsCodebook& codebook = *all[i].second;
     const CodebookPlace place = codebook_place(static_cast<DType>(all[i].first));
-    const auto same = std::find_if(all.begin(), all.begin() + static_cast<ptrdiff_t>(i),
-                                   [&](const auto& other) {
-                                     const CodebookPlace& p = other.second->place;
-                                     return p.begin == place.begin && p.words == place.words;
-                                   });
+    const auto same =
+        std::find_if(all.begin(), all.begin() + static_cast<ptrdiff_t>(i), [&](const auto& other) {
+          const CodebookPlace& p = other.second->place;
+          return p.begin == place.begin && p.words == place.words;
+        });
     if (same != all.begin() + static_cast<ptrdiff_t>(i)) {
       codebook.at = same->second->at;
       continue;
@@ -96,13 +96,11 @@ std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows,
 
   // Places what is not a ring and returns its bytes.
   const auto place_all = [&](int warps, int64_t blocks_per_row) {
-    const int64_t parts = blocks_per_row > 0 ? blocks_per_row : blocks;
-    const int64_t groups_of_block =
-        divide_up(blocks_per_row > 0 ? groups_of_row : groups, parts);
+    // Rows of which a block has elements of y.
     const int64_t block_rows =
         blocks_per_row > 0
             ? 1
-            : std::min(rows, (groups_of_block + groups_of_row - 2) / groups_of_row + 1);
+            : std::min(rows, (divide_up(groups, blocks) + groups_of_row - 2) / groups_of_row + 1);
     int64_t end = codebook_bytes;
     const auto place = [&](int32_t& at, int64_t bytes) {
       at = static_cast<int32_t>(end);

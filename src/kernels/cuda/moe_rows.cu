@@ -108,9 +108,8 @@ class Block {
       for (int k = 0; k < kinds; ++k) {
         const bool is_shared = k + 1 < kinds;
         with_integer_type(static_cast<DType>(shape_of(is_shared).gate_type),
-                          [&]<DType kType>() CHIMERE_INLINED {
-                            gate_up<kType>(is_shared, warm_icache);
-                          });
+                          [&]<DType kType>()
+                              CHIMERE_INLINED { gate_up<kType>(is_shared, warm_icache); });
       }
       if (!warm_icache) {
         take_h();
@@ -124,9 +123,8 @@ class Block {
         for (int k = 0; k < kinds; ++k) {
           const bool is_shared = k == 1;
           with_integer_type(static_cast<DType>(shape_of(is_shared).down_type),
-                            [&]<DType kType>() CHIMERE_INLINED {
-                              down<kType>(is_shared, first, warm_icache);
-                            });
+                            [&]<DType kType>()
+                                CHIMERE_INLINED { down<kType>(is_shared, first, warm_icache); });
         }
       }
     }
@@ -255,8 +253,8 @@ class Block {
         listed.weight = args_.shared_gate != nullptr ? sigmoid(args_.shared_gate[row]) : 1.0F;
       }
       if (listed.expert >= 0) {
-        listed.down = matrix_of<&ExpertPointers::down>(args_.table, listed.expert,
-                                                       args_.table.down_step);
+        listed.down =
+            matrix_of<&ExpertPointers::down>(args_.table, listed.expert, args_.table.down_step);
       }
       ranks_of(r)[rank] = listed;
     }
@@ -340,8 +338,8 @@ class Block {
     if (!ahead_down_) {
       const Item& item = shared_.items[ahead_item_ % kItems];
       if (item.expert >= 0) {
-        const int bytes = kMoeRowsHidden *
-                          static_cast<int>(shape_of(is_shared(item.expert)).gate_row_bytes);
+        const int bytes =
+            kMoeRowsHidden * static_cast<int>(shape_of(is_shared(item.expert)).gate_row_bytes);
         const uint8_t* const matrix = lane == 0 ? item.gate : item.up;
         ring_.begin(stage, 2 * bytes);
         ring_.copy_each(stage, to, matrix + (warp_ * units_ + ahead_unit_) * bytes, bytes, 2);
@@ -395,12 +393,11 @@ class Block {
       const Item& next = shared_.items[item_ % kItems];
       const int expert = next.expert;
       if (!warm_icache && (expert < 0 || is_shared(expert) != of_shared)) return;
-      // Another warp claims, then rounds each time.
+      // Other warps claim and round each time. Their number is a power of two.
       uint32_t claimed = 0;
-      const bool claims =
-          !warm_icache && thread_ == (item_ + warps_ / 2) % warps_ * kWarp;
+      const bool claims = !warm_icache && thread_ == ((item_ + warps_ / 2) & (warps_ - 1)) * kWarp;
       if (claims) claimed = atomicAdd(args_.counters + kMoeRowsClaimed, 1U);
-      const bool rounds = warp_ == item_ % warps_;
+      const bool rounds = warp_ == (item_ & (warps_ - 1));
       ExpertPointers biases = {};
       if (rounds && !warm_icache) biases = args_.table.experts[expert];
       const HalvedRow x[1] = {
@@ -436,8 +433,7 @@ class Block {
         RoundedLane rounded[1];
         round_lanes({h}, rounded);
         if (!warm_icache) {
-          const int64_t at =
-              static_cast<int64_t>(item.slot) * (args_.h_width / kWarp) + item.tile;
+          const int64_t at = static_cast<int64_t>(item.slot) * (args_.h_width / kWarp) + item.tile;
           args_.h.q[at * kWarp + i] = rounded[0].q;
           if (i == 0) args_.h.blocks[at] = rounded[0].block;
           __syncwarp();

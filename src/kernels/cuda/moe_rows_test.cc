@@ -89,8 +89,8 @@ TEST(CudaMoeRows, HasTheBitsOfRefForEveryMixOfTypes) {
   }
 }
 
-/// The shapes of a released model, with fewer experts. With 99 KiB of shared memory a block may have
-/// elements of one row only.
+/// The shapes of a released model, with fewer experts. With 99 KiB of shared memory a block may
+/// have elements of one row only.
 TEST(CudaMoeRows, LongRowsHaveTheBitsOfRef) {
   Random random(fresh_seed());
   MoeProblem p(random, 3, 6, 4, all_of(DType::kIQ3_S), all_of(DType::kQ5_K), 2048, 512);

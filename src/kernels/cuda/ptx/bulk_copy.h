@@ -292,8 +292,8 @@ class BulkRing {
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
       const uint64_t of_lane = __shfl_sync(kFullWarp, address, i);
-      copy_rows(to + i * bytes,
-                reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(of_lane)), bytes);
+      copy_rows(to + i * bytes, reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(of_lane)),
+                bytes);
     }
   }
 
