@@ -680,16 +680,12 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
       tiles ? std::nullopt
             : plan_moe_rows(table, decode.count, routing.n_used, x.x.cols,
                             device_.facts().multiprocessors, device_.facts().shared_bytes);
-  if (rows && !ok(barrier_counters_.resize_zeroed(moe_rows_counters(decode.count) *
-                                                  static_cast<int64_t>(sizeof(uint32_t))))) {
-    return;
-  }
   if (decode.count > 0 && tiles) {
     moe_tile(stream_, device_.facts().multiprocessors, *tiles, table, q, decode, routing,
              shared_gate, options, scratch, y);
   } else if (rows) {
     moe_rows(stream_, *rows, table, q, decode, routing, shared_gate, options, codebook_, scratch,
-             reinterpret_cast<uint32_t*>(barrier_counters_.data()), y);
+             y);
   } else if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
                shared_gate, options, codebook_, scratch, y);

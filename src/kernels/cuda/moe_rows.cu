@@ -1,597 +1,555 @@
-// Experts of several decode rows that share few experts: one launch, whatever the number of rows
+// Experts of several decode rows that share few experts: two launches, whatever the number of rows
 // and experts. Bytes: the weights of each slot's expert once (rows that share an expert and run at
 // the same time find them in L2).
 //
 // moe_decode.cu has a block for every tile: all its warps wait for the weights, then all multiply,
-// and nothing is copied for them in the meantime. Here a block stays on its multiprocessor for the
-// whole launch. Every warp has a ring of stages: while it multiplies the rows of one, the copy
-// engine brings those of the next, also across tiles, experts, rows, and from gate and up to down.
-// So the weights of down, which depend on the routing only, arrive while other blocks still compute
-// h.
+// and nothing is copied for them in the meantime. Here the blocks of a launch are resident at once
+// (where a multiprocessor's shared memory holds two) and stay. Every warp has a ring of stages:
+// while it multiplies the rows of one, the copy engine brings those of the next, also across tiles,
+// experts and rows.
 //
-// Blocks claim items, tiles of h, through a counter, as soon as the copies of the next one can
-// start. When no item is left, a block waits for h of the rows of its part of y. Items never wait,
-// and whoever claimed one is running: whatever the order of blocks, and however few are resident,
-// the launch ends.
-//
-// y is divided evenly. A warp computes a few elements of a row with all of its experts and adds
-// these in their order without help from other warps.
-//
-// The products take as long as the bytes only if few instructions surround them: a block handles
-// the experts of one kind, routed or shared, together, so that it chooses its code by type once,
-// and that code is short enough for the instruction cache. By count, a half warp's product of 32
-// weights takes 30 instructions, and a unit (8,192 weights) some 100 more.
+// The products take as long as the bytes only if few instructions surround them: a warp handles
+// experts of one kind, routed or shared, so that it chooses its code by type once, and that code is
+// short enough for the instruction cache. By count, a half warp's product of 32 weights takes 30
+// instructions, and a unit (8,192 weights) some 100 more.
 //
 // Blocks warm the instruction cache before the previous kernel has ended: they multiply arbitrary
-// contents of shared memory once. Meanwhile the shared expert's weights move to L2.
-#include "kernels/cuda/moe_rows_device.h"
+// contents of shared memory once.
+#include "kernels/cuda/copy_rows.h"
+#include "kernels/cuda/decode_dot.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/moe_device.h"
+#include "kernels/cuda/moe_rows_args.h"
+#include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/bulk_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
-#include "kernels/cuda/ptx/global_counter.h"
 #include "kernels/cuda/rounding.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
 namespace {
 
+inline constexpr int kGateUpWarps = kMoeRowsGateUpThreads / kWarp;
+/// Units of a warp in an item.
+inline constexpr int kHiddenUnits = kMoeHiddenTile / (kGateUpWarps * kMoeRowsHidden);
 static_assert(kMoeRowsHidden == 2, "an element of h for each half warp");
-static_assert(kMoeRowsOutputs == 4, "two elements of y for each half warp");
-/// Experts that a half warp multiplies side by side, each with its rows of down.
-inline constexpr int kRanksTogether = 2;
-inline constexpr int kRowsOfHalf = kMoeRowsOutputs / 2;
+/// Rows of down that a half warp multiplies together.
+inline constexpr int kDownTogether = 4;
 
-/// An item: a tile of a slot's h.
-struct Item {
-  const uint8_t* gate;  ///< of the tile
-  const uint8_t* up;
-  int expert;  ///< in the table; negative: no item is left
-  int slot;
-  int row_index;  ///< in the row set
-  int row;
+__device__ __forceinline__ int ranks_of(const MoeRowsArgs& args) {
+  return args.n_used + args.table.has_shared;
+}
+
+__device__ __forceinline__ int row_at(const MoeRowsArgs& args, int index) {
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+/// A matrix of expert `expert`.
+template <const uint8_t* ExpertPointers::*kMatrix>
+__device__ __forceinline__ const uint8_t* matrix_of(const ExpertTableArgs& table, int expert,
+                                                    int64_t step) {
+  if (table.regular == 0) return table.experts[expert].*kMatrix;
+  return expert < table.n_experts ? table.first.*kMatrix + expert * step : table.last.*kMatrix;
+}
+
+/// The first item of part `part` of `parts`.
+__device__ __forceinline__ int first_item(int items, int part, int parts) {
+  return static_cast<int>(static_cast<uint64_t>(items) * static_cast<uint32_t>(part) /
+                          static_cast<uint32_t>(parts));
+}
+
+/// A row of x in shared memory (moe_rows_x_bytes()).
+struct HalvedRow {
+  const int8_t* first;
+  const int8_t* second;
+  const RoundedBlock* blocks;
+};
+
+__device__ __forceinline__ HalvedRow halved_row_in(const uint8_t* at, int blocks) {
+  const int half = moe_rows_half_bytes(blocks);
+  return {reinterpret_cast<const int8_t*>(at), reinterpret_cast<const int8_t*>(at + half),
+          reinterpret_cast<const RoundedBlock*>(at + half + 16 * blocks)};
+}
+
+/// Starts copying a row of x to shared memory; this is thread `thread` of `threads`.
+__device__ __forceinline__ void copy_halved_row(const RoundedRows& x, int blocks, int thread,
+                                                int threads, uint8_t* to) {
+  const int half = moe_rows_half_bytes(blocks);
+  const auto* const q = reinterpret_cast<const uint8_t*>(x.q);
+#pragma unroll 1
+  for (int i = thread; i < 2 * blocks; i += threads) {
+    copy_async<16>(to + (i & 1) * half + 16 * (i >> 1), q + 16 * i);
+  }
+#pragma unroll 1
+  for (int i = thread; i < blocks; i += threads) {
+    copy_async<8>(to + half + 16 * blocks + 8 * i, reinterpret_cast<const uint8_t*>(x.blocks + i));
+  }
+}
+
+/// acc[i] += the partial sums of packed row w[i] with the row x, all in shared memory. kAtOnce:
+/// groups that are multiplied side by side. When warming the instruction cache, only the first.
+template <DType kType, int kRows, int kAtOnce>
+__device__ __forceinline__ void add_partials(const uint8_t* const (&w)[kRows], int blocks,
+                                             bool warm_icache, int lane, const HalvedRow& x,
+                                             const uint32_t* codebook, float (&acc)[kRows]) {
+  using C = Codec<kType>;
+  constexpr int kStep = 16 * kAtOnce;
+  const int all = blocks * (32 / C::kGroup);
+  const int groups = warm_icache ? min(kStep, all) : all;
+  const auto add = [&](int g) CHIMERE_INLINED {
+    const int b = C::kGroup == 32 ? g : g >> 1;
+    GroupOfX of_x = {x.first + 16 * b, x.second + 16 * b};
+    if (C::kGroup == 16 && (g & 1) != 0) of_x.first = of_x.second;
+    const RoundedBlock block = x.blocks[b];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      acc[i] = add_terms<has_minimum(kType)>(
+          stored_terms<kType>(C::load(SharedRow{w[i], blocks}, g), codebook, of_x, block, g),
+          acc[i]);
+    }
+  };
+  int begin = 0;
+  if constexpr (kAtOnce > 1) {
+#pragma unroll 1
+    for (; begin + kStep <= groups; begin += kStep) {
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) add(begin + lane + 16 * u);
+    }
+  }
+#pragma unroll 1
+  for (int g = begin + lane; g < groups; g += 16) add(g);
+}
+
+/// Items of moe_rows_gate_up of one kind of expert, in order.
+struct HiddenItems {
+  bool is_shared;
+  int tiles;  ///< of a slot
+  int index;
   int tile;
-};
+  int rank;
+  int row_index;       ///< in the row set
+  int expert = -1;     ///< in the table; negative: the slot is not used
+  bool known = false;  ///< `expert` is the slot's
 
-/// Items whose copies have started, the one that is multiplied and the one that is rounded.
-inline constexpr int kItems = 4;
-
-struct Shared {
-  uint64_t arrived[kMoeRowsMostWarps * kMoeRowsMostStages];
-  /// Of an item with gate (without a gate, with up) and with up, while the one before is rounded.
-  float products[2][2][kMoeHiddenTile];
-  Item items[kItems];
-  int used[kMoeRowsMostWarps];  ///< slots in use that each warp has found
-  int slots_used;
-  // The block's elements of y, kMoeRowsOutputs together.
-  int groups;
-  int first_row;    ///< in the row set
-  int first_group;  ///< in that row
-  int rows;
-};
-static_assert(sizeof(Shared) <= kMoeRowsDeclaredBytes);
-
-/// A block of the launch.
-class Block {
- public:
-  __device__ __forceinline__ Block(const MoeRowsArgs& args, uint8_t* memory, Shared& shared)
-      : args_(args),
-        layout_(args.layout),
-        memory_(memory),
-        shared_(shared),
-        thread_(static_cast<int>(threadIdx.x)),
-        warp_(thread_ / kWarp),
-        warps_(static_cast<int>(blockDim.x) / kWarp),
-        half_(thread_ / 16 % 2),
-        lane_(thread_ % 16),
-        units_(kMoeHiddenTile / kMoeRowsHidden / warps_),
-        ring_(shared.arrived + warp_ * kMoeRowsMostStages, args.layout.stages,
-              args.layout.bulk != 0),
-        stages_(memory + args.layout.stages_at +
-                warp_ * args.layout.stages * args.layout.stage_bytes),
-        ahead_group_(warp_) {
-    if (thread_ == 0) share_groups();
+  __device__ __forceinline__ HiddenItems(const MoeRowsArgs& args, bool is_shared_kind, int tiles_,
+                                         int first)
+      : is_shared(is_shared_kind), tiles(tiles_), index(first) {
+    const int slot = first / tiles;
+    tile = first - slot * tiles;
+    row_index = is_shared ? slot : slot / args.n_used;
+    rank = is_shared ? args.n_used : slot - row_index * args.n_used;
   }
 
-  __device__ __forceinline__ void run() {
-    prefetch_shared_expert();
-    for (const MoeRowsKind* kind : {&layout_.routed, &layout_.shared}) {
-      for (const MoeRowsCodebook* c : {&kind->gate_codebook, &kind->down_codebook}) {
-        copy_codebook(c->place, args_.codebook, reinterpret_cast<uint32_t*>(memory_ + c->at));
+  __device__ __forceinline__ void next_slot(const MoeRowsArgs& args) {
+    tile = 0;
+    known = false;
+    if (!is_shared && ++rank < args.n_used) return;
+    if (!is_shared) rank = 0;
+    ++row_index;
+  }
+
+  __device__ __forceinline__ void advance(const MoeRowsArgs& args) {
+    ++index;
+    if (++tile == tiles) next_slot(args);
+  }
+
+  /// Advances to the next item that has work; false: there is none before `end`.
+  __device__ __forceinline__ bool settle(const MoeRowsArgs& args, int end) {
+#pragma unroll 1
+    while (index < end) {
+      if (!known) {
+        expert = is_shared
+                     ? args.table.n_experts
+                     : args.ids[static_cast<int64_t>(row_at(args, row_index)) * args.n_used + rank];
+        known = true;
       }
+      if (expert >= 0) return true;
+      index += tiles - tile;
+      next_slot(args);
     }
-    const int kinds = 1 + args_.table.has_shared;
-    uint32_t done = 0;
+    return false;
+  }
+};
+
+/// The products of an item with gate (without a gate, with up) and with up.
+using HiddenProducts = float[2][kMoeHiddenTile];
+
+/// What a block of moe_rows_gate_up does. products: of an item, while the one before is rounded.
+template <DType kType>
+__device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared, uint64_t* arrived,
+                                        HiddenProducts* products) {
+  const bool is_shared = static_cast<int>(blockIdx.x) < args.shared_blocks;
+  const MoeRowsKind& kind = is_shared ? args.shared : args.routed;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const int part = static_cast<int>(blockIdx.x) - (is_shared ? 0 : args.shared_blocks);
+  const int parts =
+      is_shared ? args.shared_blocks : static_cast<int>(gridDim.x) - args.shared_blocks;
+  const int end = first_item(kind.items, part + 1, parts);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  const int half = thread / 16 % 2;
+  const int lane = thread % 16;
+  const int blocks = args.n_embd / 32;
+  const auto row_bytes = static_cast<int>(shape.gate_row_bytes);
+  auto* const codebook = reinterpret_cast<uint32_t*>(shared + kind.codebook_at);
+  copy_codebook(kind.codebook, args.codebook, codebook);
+  uint8_t* const stages = shared + kind.stages_at + warp * kind.stages * kind.stage_bytes;
+  BulkRing ring(arrived + warp * kMoeRowsStages, kind.stages, kind.bulk != 0);
+
+  HiddenItems item(args, is_shared, kind.tiles, first_item(kind.items, part, parts));
+  const int first_row = item.row_index;
+  // The unit whose copies start next.
+  HiddenItems ahead = item;
+  int ahead_unit = 0;
+  const uint8_t* gate = nullptr;
+  const uint8_t* up = nullptr;
+  const auto copy_next = [&](int stage) CHIMERE_INLINED {
+    const bool known = ahead.known;
+    if (!ahead.settle(args, end)) return;
+    if (!known) {
+      gate = matrix_of<&ExpertPointers::gate>(args.table, ahead.expert, args.table.gate_step);
+      up = matrix_of<&ExpertPointers::up>(args.table, ahead.expert, args.table.up_step);
+    }
+    const int first =
+        ahead.tile * kMoeHiddenTile + (warp * kHiddenUnits + ahead_unit) * kMoeRowsHidden;
+    const int64_t at = static_cast<int64_t>(first) * row_bytes;
+    const int bytes = kMoeRowsHidden * row_bytes;
+    uint8_t* const to = stages + stage * kind.stage_bytes;
+    ring.begin(stage, 2 * bytes);
+    ring.copy(stage, to, gate + at, bytes);
+    ring.copy(stage, to + bytes, up + at, bytes);
+    if (++ahead_unit < kHiddenUnits) return;
+    ahead_unit = 0;
+    ahead.advance(args);
+  };
+  const auto fill_ring = [&]() CHIMERE_INLINED {
 #pragma unroll 1
-    for (int pass = 0; pass < 2; ++pass) {
-      const bool warm_icache = pass == 0;
-      if (!warm_icache) begin();
+    for (int i = 0; i < kind.stages; ++i) copy_next(i);
+  };
+  // Only the routed experts depend on the previous kernel.
+  if (is_shared) fill_ring();
+
+  int stage = 0;
+  uint32_t turn = 0;
+  bool warm_icache = true;
 #pragma unroll 1
-      for (int k = 0; k < kinds; ++k) {
-        const bool is_shared = k + 1 < kinds;
-        with_integer_type(static_cast<DType>(shape_of(is_shared).gate_type),
-                          [&]<DType kType>()
-                              CHIMERE_INLINED { gate_up<kType>(is_shared, warm_icache); });
-      }
+  while (true) {
+    const bool rounds = static_cast<uint32_t>(warp) == turn % kGateUpWarps;
+    ExpertPointers expert = {};  // of the warp that rounds the item
+    if (!warm_icache && rounds) expert = args.table.experts[item.expert];
+    const HalvedRow x =
+        halved_row_in(shared + args.x_at + (item.row_index - first_row) * args.x_bytes, blocks);
+#pragma unroll 1
+    for (int unit = 0; unit < (warm_icache ? 1 : kHiddenUnits); ++unit) {
+      const uint8_t* const own = stages + stage * kind.stage_bytes + half * row_bytes;
+      const uint8_t* const rows[2] = {own, own + kMoeRowsHidden * row_bytes};
+      if (!warm_icache) ring.wait(stage);
+      float acc[2] = {};
+      add_partials<kType, 2, 4>(rows, blocks, warm_icache, lane, x, codebook, acc);
+      const float v = trees_of_16(acc, lane);
+      const int element = (warp * kHiddenUnits + unit) * kMoeRowsHidden + half;
+      if (lane % 8 == 0) products[turn % 2][lane / 8][element] = v;
+      __syncwarp();
       if (!warm_icache) {
-        take_h();
-        // No thread of this block reads a counter from here on.
-        if (thread_ == 0) done = atomicAdd(args_.counters + kMoeRowsBlocksDone, 1U) + 1;
-      }
-      const int end = warm_icache ? 1 : shared_.groups;
-#pragma unroll 1
-      for (int first = 0; first < end; first += kMoeRowsGroups * warps_) {
-#pragma unroll 1
-        for (int k = 0; k < kinds; ++k) {
-          const bool is_shared = k == 1;
-          with_integer_type(static_cast<DType>(shape_of(is_shared).down_type),
-                            [&]<DType kType>()
-                                CHIMERE_INLINED { down<kType>(is_shared, first, warm_icache); });
-        }
+        copy_next(stage);
+        stage = stage + 1 == kind.stages ? 0 : stage + 1;
       }
     }
-    if (warp_ == 0 && __shfl_sync(kFullWarp, done, 0) == gridDim.x) {
-#pragma unroll 1
-      for (int i = thread_; i < kMoeRowsFinished + args_.rows; i += kWarp) args_.counters[i] = 0;
+    __syncthreads();
+    if (rounds) {
+      const int i = thread % kWarp;
+      RoundedLane rounded[1];
+      round_lanes({hidden(args.activation, shape, expert, item.tile * kMoeHiddenTile + i,
+                          products[turn % 2][0][i], products[turn % 2][1][i])},
+                  rounded);
+      if (!warm_icache) {
+        const int64_t slot = static_cast<int64_t>(item.row_index) * ranks_of(args) + item.rank;
+        const int64_t at = slot * (args.h_width / kWarp) + item.tile;
+        args.h.q[at * kWarp + i] = rounded[0].q;
+        if (i == 0) args.h.blocks[at] = rounded[0].block;
+      }
     }
-  }
-
- private:
-  __device__ __forceinline__ const ExpertShape& shape_of(bool is_shared) const {
-    return is_shared ? args_.table.shared : args_.table.routed;
-  }
-  __device__ __forceinline__ const MoeRowsKind& kind_of(bool is_shared) const {
-    return is_shared ? layout_.shared : layout_.routed;
-  }
-  __device__ __forceinline__ bool is_shared(int expert) const {
-    return expert == args_.table.n_experts;
-  }
-  /// Slots of a row.
-  __device__ __forceinline__ int ranks() const { return args_.n_used + args_.table.has_shared; }
-  __device__ __forceinline__ int groups_of_row() const { return args_.n_embd / kMoeRowsOutputs; }
-  __device__ __forceinline__ int row_at(int index) const {
-    return args_.row_ids == nullptr ? index : args_.row_ids[index];
-  }
-  __device__ __forceinline__ MoeRowsSlot* slots() const {
-    return reinterpret_cast<MoeRowsSlot*>(memory_ + layout_.slots_at);
-  }
-  /// The experts of a row of the block's y.
-  __device__ __forceinline__ MoeRowsRank* ranks_of(int row) const {
-    return reinterpret_cast<MoeRowsRank*>(memory_ + layout_.ranks_at) + row * (args_.n_used + 1);
-  }
-  __device__ __forceinline__ int* used() const {
-    return reinterpret_cast<int*>(memory_ + layout_.used_at);
-  }
-  __device__ __forceinline__ const uint8_t* stage() const {
-    return stages_ + stage_ * layout_.stage_bytes;
-  }
-
-  /// Finds the block's part of y.
-  __device__ __forceinline__ void share_groups() {
-    const int of_row = groups_of_row();
-    const int per_row = layout_.blocks_per_row;
-    const auto block = static_cast<int>(blockIdx.x);
-    const int row = per_row > 0 ? block / per_row : 0;
-    const int rows = per_row > 0 ? (row < args_.rows ? 1 : 0) : args_.rows;
-    const int parts = per_row > 0 ? per_row : static_cast<int>(gridDim.x);
-    const auto begin_of = [&](int part) CHIMERE_INLINED {
-      const uint64_t all = static_cast<uint64_t>(rows) * static_cast<uint32_t>(of_row);
-      return static_cast<int>(all * static_cast<uint32_t>(part) / static_cast<uint32_t>(parts));
-    };
-    const int part = block - row * per_row;
-    const int begin = begin_of(part);
-    const int groups = begin_of(part + 1) - begin;
-    const int first_row = begin / of_row;
-    shared_.groups = groups;
-    shared_.first_row = row + first_row;
-    shared_.first_group = begin - first_row * of_row;
-    shared_.rows = groups > 0 ? (shared_.first_group + groups - 1) / of_row + 1 : 0;
-  }
-
-  /// Every row reads the shared expert, and its weights do not depend on the previous kernel.
-  __device__ __forceinline__ void prefetch_shared_expert() const {
-    if (args_.table.has_shared == 0 || args_.table.regular == 0) return;
-    constexpr int64_t kLine = 128;
-    const int64_t threads = int64_t{gridDim.x} * blockDim.x;
-    const ExpertShape& shape = args_.table.shared;
-    const auto fetch = [&](const uint8_t* matrix, int64_t bytes) CHIMERE_INLINED {
-#pragma unroll 1
-      for (int64_t line = int64_t{blockIdx.x} * blockDim.x + thread_; line * kLine < bytes;
-           line += threads) {
-        prefetch(matrix + line * kLine);
-      }
-    };
-    fetch(args_.table.last.gate, shape.n_ff * shape.gate_row_bytes);
-    if (shape.gated != 0) fetch(args_.table.last.up, shape.n_ff * shape.up_row_bytes);
-    fetch(args_.table.last.down, args_.n_embd * shape.down_row_bytes);
-  }
-
-  /// Lists the slots in use in order. All threads of the block.
-  __device__ __forceinline__ void list_slots() {
-    const int all = args_.rows * args_.n_used;
-    int listed = 0;
-#pragma unroll 1
-    for (int base = 0; base < all; base += warps_ * kWarp) {
-      const int i = base + thread_;
-      const int row_index = i / args_.n_used;
-      const int rank = i - row_index * args_.n_used;
-      int expert = -1;
-      if (i < all) {
-        expert = args_.ids[static_cast<int64_t>(row_at(row_index)) * args_.n_used + rank];
-      }
-      const uint32_t votes = __ballot_sync(kFullWarp, expert >= 0);
-      if (thread_ % kWarp == 0) shared_.used[warp_] = __popc(votes);
-      __syncthreads();
-      const int of_warp = thread_ % kWarp < warps_ ? shared_.used[thread_ % kWarp] : 0;
-      const int before = __reduce_add_sync(kFullWarp, thread_ % kWarp < warp_ ? of_warp : 0);
-      if (expert >= 0) {
-        const uint32_t lower = (1U << (thread_ % kWarp)) - 1;
-        slots()[listed + before + __popc(votes & lower)] = {
-            static_cast<uint16_t>(row_index * ranks() + rank), static_cast<uint16_t>(expert)};
-      }
-      listed += __reduce_add_sync(kFullWarp, of_warp);
-      if (thread_ == 0) shared_.slots_used = listed;
-      __syncthreads();
+    ++turn;
+    if (!warm_icache) {
+      item.advance(args);
+      if (!item.settle(args, end)) return;
+      continue;
     }
-  }
-
-  /// Lists the experts of the rows of the block's y. All threads of the block.
-  __device__ __forceinline__ void list_ranks() {
-    const int of_row = args_.n_used + 1;
-#pragma unroll 1
-    for (int i = thread_; i < shared_.rows * of_row; i += warps_ * kWarp) {
-      const int r = i / of_row;
-      const int rank = i - r * of_row;
-      const int row = row_at(shared_.first_row + r);
-      MoeRowsRank listed = {nullptr, 0, -1};
-      if (rank < args_.n_used) {
-        const int64_t at = static_cast<int64_t>(row) * args_.n_used;
-        listed.expert = args_.ids[at + rank];
-        listed.weight = args_.weights[at + rank];
-        if (listed.expert < 0 && (rank == 0 || args_.ids[at + rank - 1] >= 0)) used()[r] = rank;
-        if (listed.expert >= 0 && rank + 1 == args_.n_used) used()[r] = args_.n_used;
-      } else if (args_.table.has_shared != 0) {
-        listed.expert = args_.table.n_experts;
-        listed.weight = args_.shared_gate != nullptr ? sigmoid(args_.shared_gate[row]) : 1.0F;
-      }
-      if (listed.expert >= 0) {
-        listed.down =
-            matrix_of<&ExpertPointers::down>(args_.table, listed.expert, args_.table.down_step);
-      }
-      ranks_of(r)[rank] = listed;
-    }
-  }
-
-  /// The item that has been claimed as number `claimed`.
-  __device__ __forceinline__ Item item_of(uint32_t claimed) const {
-    Item item = {};
-    item.expert = -1;
-    auto index = static_cast<int>(claimed);
-    const int of_shared = args_.rows * layout_.shared.tiles;
-    const bool of_shared_expert = index < of_shared;
-    if (!of_shared_expert) index -= of_shared;
-    const int tiles = kind_of(of_shared_expert).tiles;
-    const int i = index / tiles;
-    if (!of_shared_expert && i >= shared_.slots_used) return item;
-    if (of_shared_expert) {
-      item.expert = args_.table.n_experts;
-      item.slot = i * ranks() + args_.n_used;
-    } else {
-      item.expert = slots()[i].expert;
-      item.slot = slots()[i].slot;
-    }
-    item.row_index = item.slot / ranks();
-    item.row = row_at(item.row_index);
-    item.tile = index - i * tiles;
-    const int64_t at = item.tile * kMoeHiddenTile * shape_of(of_shared_expert).gate_row_bytes;
-    item.gate =
-        matrix_of<&ExpertPointers::gate>(args_.table, item.expert, args_.table.gate_step) + at;
-    item.up = matrix_of<&ExpertPointers::up>(args_.table, item.expert, args_.table.up_step) + at;
-    return item;
-  }
-
-  /// Starts copying the row of x of item number `n` of the block, if there is one.
-  __device__ __forceinline__ void copy_x(int n) const {
-    const Item& item = shared_.items[n % kItems];
-    if (item.expert < 0) return;
-    const int blocks = args_.n_embd / 32;
-    copy_halved_row(rows_from(args_.x, item.row, blocks), blocks, thread_, warps_ * kWarp,
-                    memory_ + layout_.x_at + n % 2 * layout_.x_bytes);
-  }
-
-  /// Waits for the previous kernel, claims the first items and starts the first copies.
-  __device__ __forceinline__ void begin() {
+    warm_icache = false;
+    // Waits before it lets the next kernel start: the ids are complete when that kernel starts.
     wait_for_previous_kernel();
     let_next_kernel_start();
-    uint32_t claimed = 0;
-    if (thread_ == 0) claimed = atomicAdd(args_.counters + kMoeRowsClaimed, 2U);
-    list_slots();
-    if (warp_ == 0) {
-      claimed = __shfl_sync(kFullWarp, claimed, 0);
-      if (thread_ < 2) shared_.items[thread_] = item_of(claimed + static_cast<uint32_t>(thread_));
-    }
-    __syncthreads();
-    // The copies for items do not wait for the list of ranks.
-    int started = 0;
+    if (!is_shared) fill_ring();
+    const int per_row = (is_shared ? 1 : args.n_used) * kind.tiles;
+    const int last_row = (end - 1) / per_row;
 #pragma unroll 1
-    for (int part = 0; part < 2; ++part) {
-#pragma unroll 1
-      while (started < layout_.stages &&
-             (part == 1 || shared_.items[ahead_item_ % kItems].expert >= 0)) {
-        copy_next();
-        ++started;
-      }
-      if (part == 1) return;
-      copy_x(0);
-      copy_x(1);
-      list_ranks();
-      wait_for_copies();
-      __syncthreads();
-    }
-  }
-
-  /// Starts the copies of the warp's next unit, if any, to the stage of the ring that has been
-  /// multiplied last, and moves on to the next stage. The lanes have read that stage.
-  __device__ __forceinline__ void copy_next() {
-    const int stage = stage_;
-    uint8_t* const to = stages_ + stage * layout_.stage_bytes;
-    stage_ = stage + 1 == layout_.stages ? 0 : stage + 1;
-    const int lane = thread_ % kWarp;
-    if (!ahead_down_) {
-      const Item& item = shared_.items[ahead_item_ % kItems];
-      if (item.expert >= 0) {
-        const int bytes =
-            kMoeRowsHidden * static_cast<int>(shape_of(is_shared(item.expert)).gate_row_bytes);
-        const uint8_t* const matrix = lane == 0 ? item.gate : item.up;
-        ring_.begin(stage, 2 * bytes);
-        ring_.copy_each(stage, to, matrix + (warp_ * units_ + ahead_unit_) * bytes, bytes, 2);
-        if (++ahead_unit_ == units_) {
-          ahead_unit_ = 0;
-          ++ahead_item_;
-        }
-        return;
-      }
-      ahead_down_ = true;
-    }
-    if (ahead_group_ >= shared_.groups) return;
-    const Group group = group_at(ahead_group_);
-    const int of_row = ahead_shared_ ? 1 : used()[group.row];
-    const int count = min(layout_.ranks_of_unit, of_row - ahead_rank_);
-    const int64_t row_bytes = shape_of(ahead_shared_).down_row_bytes;
-    const uint8_t* from = nullptr;
-    if (lane < count) {
-      const int rank = ahead_shared_ ? args_.n_used : ahead_rank_ + lane;
-      from = ranks_of(group.row)[rank].down + group.first * row_bytes;
-    }
-    const int bytes = kMoeRowsOutputs * static_cast<int>(row_bytes);
-    ring_.begin(stage, count * bytes);
-    ring_.copy_each(stage, to, from, bytes, count);
-    ahead_rank_ += layout_.ranks_of_unit;
-    if (ahead_rank_ < of_row) return;
-    ahead_rank_ = 0;
-    ahead_group_ += warps_;
-    if (args_.table.has_shared == 0) return;
-    const int end = min(ahead_first_ + kMoeRowsGroups * warps_, shared_.groups);
-    if (ahead_group_ < end) return;
-    if (ahead_shared_) {
-      ahead_first_ = end;
-    } else {
-      ahead_group_ = ahead_first_ + warp_;
-    }
-    ahead_shared_ = !ahead_shared_;
-  }
-
-  /// The block's items of one kind of expert, as long as they come; warm_icache: one, of arbitrary
-  /// contents.
-  template <DType kType>
-  __device__ __forceinline__ void gate_up(bool of_shared, bool warm_icache) {
-    const ExpertShape& shape = shape_of(of_shared);
-    const auto row_bytes = static_cast<int>(shape.gate_row_bytes);
-    const auto* const codebook =
-        reinterpret_cast<const uint32_t*>(memory_ + kind_of(of_shared).gate_codebook.at);
-    const int blocks = args_.n_embd / 32;
-#pragma unroll 1
-    while (true) {
-      const Item& next = shared_.items[item_ % kItems];
-      const int expert = next.expert;
-      if (!warm_icache && (expert < 0 || is_shared(expert) != of_shared)) return;
-      // Other warps claim and round each time. Their number is a power of two.
-      uint32_t claimed = 0;
-      const bool claims = !warm_icache && thread_ == ((item_ + warps_ / 2) & (warps_ - 1)) * kWarp;
-      if (claims) claimed = atomicAdd(args_.counters + kMoeRowsClaimed, 1U);
-      const bool rounds = warp_ == (item_ & (warps_ - 1));
-      ExpertPointers biases = {};
-      if (rounds && !warm_icache) biases = args_.table.experts[expert];
-      const HalvedRow x[1] = {
-          halved_row_in(memory_ + layout_.x_at + item_ % 2 * layout_.x_bytes, blocks)};
-      float(&products)[2][kMoeHiddenTile] = shared_.products[item_ % 2];
-#pragma unroll 1
-      for (int unit = 0; unit < (warm_icache ? 1 : units_); ++unit) {
-        if (unit > 0) {
-          __syncwarp();
-          copy_next();
-        }
-        const uint8_t* const own = stage() + half_ * row_bytes;
-        const uint8_t* const rows[2] = {own, own + kMoeRowsHidden * row_bytes};
-        if (!warm_icache) ring_.wait(stage_);
-        float acc[2] = {};
-        add_partials<kType, 4>(rows, x, blocks, warm_icache, lane_, codebook, acc);
-        const float v = trees_of_16(acc, lane_);
-        const int element = (warp_ * units_ + unit) * kMoeRowsHidden + half_;
-        if (lane_ % 8 == 0) products[lane_ / 8][element] = v;
-      }
-      if (claims) shared_.items[(item_ + 2) % kItems] = item_of(claimed);
-      wait_for_copies();  // of the next item's x
-      __syncthreads();
-      if (!warm_icache) {
-        copy_next();
-        copy_x(item_ + 2);
-      }
-      if (rounds) {
-        const Item item = shared_.items[item_ % kItems];
-        const int i = thread_ % kWarp;
-        const float h = hidden(args_.activation, shape, biases, item.tile * kMoeHiddenTile + i,
-                               products[0][i], products[1][i]);
-        RoundedLane rounded[1];
-        round_lanes({h}, rounded);
-        if (!warm_icache) {
-          const int64_t at = static_cast<int64_t>(item.slot) * (args_.h_width / kWarp) + item.tile;
-          args_.h.q[at * kWarp + i] = rounded[0].q;
-          if (i == 0) args_.h.blocks[at] = rounded[0].block;
-          __syncwarp();
-          if (i == 0) add_release(args_.counters + kMoeRowsFinished + item.row_index, 1);
-        }
-      }
-      if (warm_icache) return;
-      ++item_;
-    }
-  }
-
-  /// Waits for h of the rows of the block's y, and copies it to shared memory.
-  __device__ __forceinline__ void take_h() {
-    // The block has counted its own items, and reads x no more.
-    __syncthreads();
-#pragma unroll 1
-    for (int r = thread_; r < shared_.rows; r += warps_ * kWarp) {
-      const auto items =
-          static_cast<uint32_t>(used()[r] * layout_.routed.tiles + layout_.shared.tiles);
-      const uint32_t* const finished = args_.counters + kMoeRowsFinished + shared_.first_row + r;
-      while (load_acquire(finished) < items) {
-      }
-    }
-    __syncthreads();
-    const int blocks = args_.h_width / 32;
-    const int64_t first_slot = static_cast<int64_t>(shared_.first_row) * ranks();
-#pragma unroll 1
-    for (int s = warp_; s < shared_.rows * ranks(); s += warps_) {
-      copy_halved_row(rows_from(args_.h, first_slot + s, blocks), blocks, thread_ % kWarp, kWarp,
-                      memory_ + layout_.x_at + s * layout_.h_bytes);
+    for (int r = first_row; r <= last_row; ++r) {
+      copy_halved_row(rows_from(args.x, row_at(args, r), blocks), blocks, thread,
+                      kMoeRowsGateUpThreads, shared + args.x_at + (r - first_row) * args.x_bytes);
     }
     wait_for_copies();
     __syncthreads();
+    if (!item.settle(args, end)) return;
   }
-
-  /// kMoeRowsOutputs elements of y.
-  struct Group {
-    int row;    ///< among the rows of the block's y
-    int first;  ///< element
-  };
-
-  __device__ __forceinline__ Group group_at(int i) const {
-    int row = 0;
-    int group = shared_.first_group + i;
-#pragma unroll 1
-    while (group >= groups_of_row()) {
-      group -= groups_of_row();
-      ++row;
-    }
-    return {row, group * kMoeRowsOutputs};
-  }
-
-  /// Adds the products with one kind of expert to kMoeRowsGroups of the warp's groups, of those of
-  /// the block from `first` on; warm_icache: one product of arbitrary contents.
-  template <DType kType>
-  __device__ __forceinline__ void down(bool of_shared, int first, bool warm_icache) {
-    const ExpertShape& shape = shape_of(of_shared);
-    const auto row_bytes = static_cast<int>(shape.down_row_bytes);
-    const auto* const codebook =
-        reinterpret_cast<const uint32_t*>(memory_ + kind_of(of_shared).down_codebook.at);
-    const int blocks = args_.h_width / 32;
-    const bool is_last = of_shared || args_.table.has_shared == 0;
-    // This lane's element of its group.
-    const int element = half_ * kRowsOfHalf + lane_ / 4 % kRowsOfHalf;
-    const bool writes = lane_ == 0 || lane_ == 4;
-    if (of_shared) __syncwarp();
-#pragma unroll 1
-    for (int n = 0; n < kMoeRowsGroups; ++n) {
-      const int i = first + n * warps_ + warp_;
-      if (!warm_icache && i >= shared_.groups) return;
-      const Group group = warm_icache ? Group{0, 0} : group_at(i);
-      const MoeRowsRank* const experts = ranks_of(group.row);
-      const int all = of_shared ? 1 : warm_icache ? kRanksTogether : used()[group.row];
-      float* const out = reinterpret_cast<float*>(memory_ + layout_.outs_at) +
-                         (warp_ * kMoeRowsGroups + n) * kMoeRowsOutputs + element;
-      float* y = nullptr;
-      float old = 0;
-      if (is_last && !warm_icache) {
-        y = args_.y + row_at(shared_.first_row + group.row) * args_.y_stride + group.first +
-            element;
-        old = *y;
-      }
-      float t = of_shared && !warm_icache ? *out : 0;
-      int k = 0;
-      do {
-        const uint8_t* own = stage() + half_ * kRowsOfHalf * row_bytes;
-        if (!warm_icache) ring_.wait(stage_);
-        const int end = min(k + layout_.ranks_of_unit, all);
-#pragma unroll 1
-        for (; k < end; k += kRanksTogether) {
-          const bool both = k + 1 < all;
-          const int rank = of_shared ? args_.n_used : k;
-          const int slot = warm_icache ? 0 : group.row * ranks() + rank;
-          const uint8_t* const h = memory_ + layout_.x_at + slot * layout_.h_bytes;
-          const HalvedRow x[kRanksTogether] = {
-              halved_row_in(h, blocks), halved_row_in(both ? h + layout_.h_bytes : h, blocks)};
-          const uint8_t* const other = both ? own + kMoeRowsOutputs * row_bytes : own;
-          const uint8_t* const rows[kRanksTogether * kRowsOfHalf] = {own, own + row_bytes, other,
-                                                                     other + row_bytes};
-          own += kRanksTogether * kMoeRowsOutputs * row_bytes;
-          float acc[kRanksTogether * kRowsOfHalf] = {};
-          add_partials<kType, 1>(rows, x, shape.n_ff / 32, warm_icache, lane_, codebook, acc);
-          const float v = trees_of_16(acc, lane_);
-          const float from_other = __shfl_xor_sync(kFullWarp, v, 8);
-          const auto add = [&](int of, float o) CHIMERE_INLINED {
-            if (args_.biased != 0 && !of_shared && !warm_icache) {
-              o = biased(o, args_.table.experts[experts[of].expert].down_bias,
-                         group.first + element);
-            }
-            t = fmaf(experts[of].weight, o, t);
-          };
-          add(rank, lane_ < 8 ? v : from_other);
-          if (both) add(rank + 1, lane_ < 8 ? from_other : v);
-        }
-        if (warm_icache) return;
-        __syncwarp();
-        copy_next();
-      } while (k < all);
-      if (!writes) continue;
-      if (is_last) {
-        *y = old + t * args_.scale;
-      } else {
-        *out = t;
-      }
-    }
-  }
-
-  const MoeRowsArgs& args_;
-  const MoeRowsLayout& layout_;
-  uint8_t* const memory_;
-  Shared& shared_;
-  const int thread_;
-  const int warp_;
-  const int warps_;
-  const int half_;
-  const int lane_;   ///< of the half warp
-  const int units_;  ///< of a warp in an item
-
-  BulkRing ring_;
-  uint8_t* const stages_;
-  int stage_ = 0;  ///< the next to wait for
-  int item_ = 0;   ///< of the block, the next to multiply
-  // The unit whose copies start next.
-  int ahead_item_ = 0;
-  int ahead_unit_ = 0;
-  bool ahead_down_ = false;
-  bool ahead_shared_ = false;
-  int ahead_first_ = 0;  ///< of the block's groups that are computed together
-  int ahead_group_;
-  int ahead_rank_ = 0;
-};
+}
 
 }  // namespace
 
-CHIMERE_KERNEL_OF_BLOCKS(moe_rows, kMoeRowsMostThreads, 1, MoeRowsArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  __shared__ Shared shared;
-  Block(args, memory, shared).run();
+CHIMERE_KERNEL_OF_BLOCKS(moe_rows_gate_up, kMoeRowsGateUpThreads, kMoeRowsGateUpBlocks, MoeRowsArgs,
+                         args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  [[maybe_unused]] __shared__ uint64_t arrived[kGateUpWarps * kMoeRowsStages];
+  [[maybe_unused]] __shared__ HiddenProducts products[2];
+  const bool is_shared = static_cast<int>(blockIdx.x) < args.shared_blocks;
+  const int32_t type = is_shared ? args.table.shared.gate_type : args.table.routed.gate_type;
+  with_integer_type(static_cast<DType>(type), [&]<DType kType>() CHIMERE_INLINED {
+    gate_up<kType>(args, shared, arrived, products);
+  });
+}
+
+namespace {
+
+inline constexpr int kDownWarps = kMoeRowsDownThreads / kWarp;
+
+/// The experts of a block's row, in a warp's lanes: lane k has rank k, lane n_used the shared
+/// expert.
+struct LaneExperts {
+  int row;
+  int expert = -1;  ///< in the table; negative: none
+  uint64_t down = 0;
+  float weight = 0;
+  int used;  ///< routed experts in use
+
+  __device__ __forceinline__ LaneExperts(const MoeRowsArgs& args, int row_index)
+      : row(row_at(args, row_index)) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    if (lane < args.n_used) {
+      const int64_t at = static_cast<int64_t>(row) * args.n_used + lane;
+      expert = args.ids[at];
+      weight = args.weights[at];
+    } else if (lane == args.n_used && args.table.has_shared != 0) {
+      expert = args.table.n_experts;
+      weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
+    }
+    if (expert >= 0) {
+      down = reinterpret_cast<uintptr_t>(
+          matrix_of<&ExpertPointers::down>(args.table, expert, args.table.down_step));
+    }
+    used = __popc(__ballot_sync(kFullWarp, lane < args.n_used && expert >= 0));
+  }
+};
+
+/// A warp's units of one kind of expert, every kDownWarps-th: of item `item` of the block a rank
+/// and, in the lowest bits, a part of the tile.
+struct DownUnits {
+  int in_item;  ///< units of an item
+  int item = 0;
+  int unit;
+
+  __device__ __forceinline__ DownUnits(int units, int first) : in_item(units), unit(first) {
+    if (units > 0) {
+      settle();
+    } else {
+      item = 1 << 30;  // beyond all
+      unit = 0;
+    }
+  }
+
+  __device__ __forceinline__ void settle() {
+#pragma unroll 1
+    while (unit >= in_item) {
+      unit -= in_item;
+      ++item;
+    }
+  }
+
+  __device__ __forceinline__ void advance() {
+    unit += kDownWarps;
+    settle();
+  }
+};
+
+/// What is the same for all units of a warp in moe_rows_down.
+struct DownBlock {
+  uint8_t* shared;  ///< the block's dynamic shared memory
+  int ranks;
+  int first_tile;
+  int items;
+};
+
+/// One kind of expert in a block of moe_rows_down. Stages follow `first_stage` in the warp's ring.
+struct DownKind {
+  const MoeRowsKind& kind;
+  const ExpertShape& shape;
+  bool is_shared;
+  int first_stage;
+  int shift;  ///< a tile has 1 << shift units of an expert
+  uint8_t* stages;
+
+  __device__ __forceinline__ DownKind(const MoeRowsArgs& args, const DownBlock& block,
+                                      bool is_shared_kind)
+      : kind(is_shared_kind ? args.shared : args.routed),
+        shape(is_shared_kind ? args.table.shared : args.table.routed),
+        is_shared(is_shared_kind),
+        first_stage(is_shared_kind ? args.routed.stages : 0),
+        shift(kind.outputs == kMoeRowsDownOutputs ? 1 : 2),
+        stages(block.shared + kind.stages_at +
+               static_cast<int>(threadIdx.x) / kWarp * kind.stages * kind.stage_bytes) {}
+
+  __device__ __forceinline__ DownUnits units(const LaneExperts& experts) const {
+    return {(is_shared ? 1 : experts.used) << shift, static_cast<int>(threadIdx.x) / kWarp};
+  }
+  __device__ __forceinline__ int rank_of(const MoeRowsArgs& args, int unit) const {
+    return is_shared ? args.n_used : unit >> shift;
+  }
+  __device__ __forceinline__ int first_output(int unit) const {
+    return (unit & ((1 << shift) - 1)) * kind.outputs;
+  }
+
+  /// Starts the copies of unit `ahead`, if the block has it, and advances to the next.
+  __device__ __forceinline__ void copy_next(const MoeRowsArgs& args, const DownBlock& block,
+                                            const LaneExperts& experts, BulkRing& ring, int stage,
+                                            DownUnits& ahead) const {
+    if (ahead.item >= block.items) return;
+    const auto row_bytes = static_cast<int>(shape.down_row_bytes);
+    const uint64_t matrix = __shfl_sync(kFullWarp, experts.down, rank_of(args, ahead.unit));
+    const int first = (block.first_tile + ahead.item) * kMoeRowsDownTile + first_output(ahead.unit);
+    ring.begin(first_stage + stage, kind.outputs * row_bytes);
+    ring.copy(first_stage + stage, stages + stage * kind.stage_bytes,
+              reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(matrix)) +
+                  static_cast<int64_t>(first) * row_bytes,
+              kind.outputs * row_bytes);
+    ahead.advance();
+  }
+};
+
+/// Multiplies a warp's units of one kind of expert; warm_icache: one, of arbitrary contents.
+template <DType kType>
+__device__ __forceinline__ void multiply_units(const MoeRowsArgs& args, const DownBlock& block,
+                                               const DownKind& of, const LaneExperts& experts,
+                                               BulkRing& ring, DownUnits ahead, bool warm_icache) {
+  const int half = static_cast<int>(threadIdx.x) / 16 % 2;
+  const int lane = static_cast<int>(threadIdx.x) % 16;
+  const auto row_bytes = static_cast<int>(of.shape.down_row_bytes);
+  const int of_half = of.kind.outputs / 2;
+  const int x_blocks = args.h_width / 32;
+  const auto* const codebook =
+      reinterpret_cast<const uint32_t*>(block.shared + of.kind.codebook_at);
+  DownUnits units = of.units(experts);
+  int stage = 0;
+#pragma unroll 1
+  while (warm_icache || units.item < block.items) {
+    const int rank = warm_icache ? 0 : of.rank_of(args, units.unit);
+    const uint8_t* own = of.stages + stage * of.kind.stage_bytes + half * of_half * row_bytes;
+    const HalvedRow x = halved_row_in(block.shared + args.x_at + rank * args.x_bytes, x_blocks);
+    float* const out = reinterpret_cast<float*>(block.shared + args.outs_at) +
+                       ((warm_icache ? 0 : units.item) * block.ranks + rank) * kMoeRowsDownTile +
+                       of.first_output(units.unit) + half * of_half;
+    if (!warm_icache) ring.wait(of.first_stage + stage);
+#pragma unroll 1
+    for (int i = 0; i < (warm_icache ? kDownTogether : of_half); i += kDownTogether) {
+      const uint8_t* rows[kDownTogether];
+#pragma unroll
+      for (int j = 0; j < kDownTogether; ++j) rows[j] = own + j * row_bytes;
+      own += kDownTogether * row_bytes;
+      float acc[kDownTogether] = {};
+      add_partials<kType, kDownTogether, 1>(rows, of.shape.n_ff / 32, warm_icache, lane, x,
+                                            codebook, acc);
+      const float o = trees_of_16(acc, lane);
+      if (lane % (16 / kDownTogether) == 0) out[i + lane / (16 / kDownTogether)] = o;
+    }
+    if (warm_icache) return;
+    __syncwarp();
+    of.copy_next(args, block, experts, ring, stage, ahead);
+    stage = stage + 1 == of.kind.stages ? 0 : stage + 1;
+    units.advance();
+  }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_rows_down, kMoeRowsDownThreads, kMoeRowsDownBlocks, MoeRowsArgs,
+                         args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ uint64_t arrived[kDownWarps * 2 * kMoeRowsStages];
+  let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  copy_codebook(args.routed.codebook, args.codebook,
+                reinterpret_cast<uint32_t*>(shared + args.routed.codebook_at));
+  copy_codebook(args.shared.codebook, args.codebook,
+                reinterpret_cast<uint32_t*>(shared + args.shared.codebook_at));
+  const int row_index = static_cast<int>(blockIdx.x) / args.blocks_per_row;
+  const int part = static_cast<int>(blockIdx.x) - row_index * args.blocks_per_row;
+  const int tiles = args.n_embd / kMoeRowsDownTile;
+  const int first_tile = first_item(tiles, part, args.blocks_per_row);
+  const DownBlock block = {shared, ranks_of(args), first_tile,
+                           first_item(tiles, part + 1, args.blocks_per_row) - first_tile};
+  const int kinds = 1 + args.table.has_shared;
+  // The routing is complete: the previous kernel has waited for it.
+  const LaneExperts experts(args, row_index);
+  BulkRing ring(arrived + warp * 2 * kMoeRowsStages, args.routed.stages + args.shared.stages,
+                args.routed.bulk != 0 && (kinds == 1 || args.shared.bulk != 0));
+  DownUnits ahead[2] = {DownKind(args, block, false).units(experts),
+                        DownKind(args, block, true).units(experts)};
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    if (k >= kinds) break;
+    const DownKind of(args, block, k == 1);
+#pragma unroll 1
+    for (int i = 0; i < of.kind.stages; ++i) {
+      of.copy_next(args, block, experts, ring, i, ahead[k]);
+    }
+  }
+
+  float old = 0;  // of the warp's first item
+#pragma unroll 1
+  for (int pass = 0; pass < 2 * kinds; ++pass) {
+    const bool warm_icache = pass < kinds;
+    if (pass == kinds) {
+      wait_for_previous_kernel();
+      if (warp < block.items) {
+        old = args.y[experts.row * args.y_stride + (first_tile + warp) * kMoeRowsDownTile +
+                     thread % kWarp];
+      }
+      const int x_blocks = args.h_width / 32;
+#pragma unroll 1
+      for (int s = warp; s < block.ranks; s += kDownWarps) {
+        const int64_t slot = static_cast<int64_t>(row_index) * block.ranks + s;
+        copy_halved_row(rows_from(args.h, slot, x_blocks), x_blocks, thread % kWarp, kWarp,
+                        shared + args.x_at + s * args.x_bytes);
+      }
+      wait_for_copies();
+      __syncthreads();
+    }
+    const bool is_shared = pass - (warm_icache ? 0 : kinds) == 1;
+    const DownKind of(args, block, is_shared);
+    const DownUnits of_ahead = is_shared ? ahead[1] : ahead[0];
+    with_integer_type(static_cast<DType>(of.shape.down_type), [&]<DType kType>() CHIMERE_INLINED {
+      multiply_units<kType>(args, block, of, experts, ring, of_ahead, warm_icache);
+    });
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int item = warp; item < block.items; item += kDownWarps) {
+    const int output = (first_tile + item) * kMoeRowsDownTile + thread % kWarp;
+    const float* out = reinterpret_cast<const float*>(shared + args.outs_at) +
+                       item * block.ranks * kMoeRowsDownTile + thread % kWarp;
+    float* const y = args.y + experts.row * args.y_stride + output;
+    if (item != warp) old = *y;
+    float t = 0;
+#pragma unroll 1
+    for (int k = 0; k < experts.used + args.table.has_shared; ++k) {
+      const int rank = k < experts.used ? k : args.n_used;
+      float o = out[rank * kMoeRowsDownTile];
+      if (args.biased != 0 && k < experts.used) {
+        const int expert = __shfl_sync(kFullWarp, experts.expert, rank);
+        o = biased(o, args.table.experts[expert].down_bias, output);
+      }
+      t = fmaf(__shfl_sync(kFullWarp, experts.weight, rank), o, t);
+    }
+    *y = old + t * args.scale;
+  }
 }
 
 }  // namespace chimere::kernels::cuda

@@ -11,11 +11,22 @@
 
 namespace chimere::kernels::cuda {
 
-struct MoeRowsPlan {
+/// Blocks and shared memory of one launch (moe_rows_args.h).
+struct MoeRowsLaunch {
   int32_t blocks = 0;
-  int32_t warps = 0;  ///< of a block
-  MoeRowsLayout layout = {};
+  int32_t shared_blocks = 0;   ///< of moe_rows_gate_up
+  int32_t blocks_per_row = 0;  ///< of moe_rows_down
+  MoeRowsKind routed = {};
+  MoeRowsKind shared = {};
+  int32_t outs_at = 0;
+  int32_t x_at = 0;
+  int32_t x_bytes = 0;
   int64_t shared_bytes = 0;
+};
+
+struct MoeRowsPlan {
+  MoeRowsLaunch gate_up;
+  MoeRowsLaunch down;
 };
 
 /// How moe_rows() computes `rows` rows; nothing if it does not: few rows, for which moe_decode()
@@ -24,14 +35,11 @@ struct MoeRowsPlan {
 std::optional<MoeRowsPlan> plan_moe_rows(const ExpertTable& table, int64_t rows, int n_used,
                                          int64_t n_embd, int multiprocessors, int64_t shared_bytes);
 
-/// Words of moe_rows()'s `counters`.
-int64_t moe_rows_counters(int64_t rows);
-
-/// As moe_decode(), whose scratch memory it takes. `counters`: zeros, zero again at the end.
+/// As moe_decode(), whose scratch memory it takes.
 void moe_rows(Stream& stream, const MoeRowsPlan& plan, const ExpertTable& table,
               const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
               const float* shared_gate, const MoeOptions& options, const uint32_t* codebook,
-              uint8_t* scratch, uint32_t* counters, MatrixView y);
+              uint8_t* scratch, MatrixView y);
 
 }  // namespace chimere::kernels::cuda
 

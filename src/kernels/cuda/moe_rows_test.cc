@@ -36,11 +36,8 @@ std::vector<float> rows_on(Device& device, const MoeProblem& p, int multiprocess
             device,
             std::vector<uint8_t>(
                 static_cast<size_t>(moe_decode_scratch_bytes(table, rows.count, p.n_used)), 0xFF));
-        const std::vector<uint32_t> zeros(static_cast<size_t>(moe_rows_counters(rows.count)));
-        const OnDevice<uint32_t> counters(device, zeros);
         moe_rows(device.stream(), *plan, table, rounded, rows, routing, shared_gate, p.options,
-                 codebook, scratch.data(), counters.data(), y);
-        EXPECT_EQ(counters.read(), zeros);
+                 codebook, scratch.data(), y);
       });
   if (!fits) got.clear();
   return got;
@@ -52,7 +49,7 @@ void expect_bits_of_ref(const MoeProblem& p) {
   for (const auto& [name, device] : test::devices()) {
     for (const int multiprocessors : {1, 3, 1000}) {
       const std::vector<float> got = rows_on(*device, p, multiprocessors);
-      if (got.empty() && multiprocessors < 1000) continue;
+      if (got.empty() && multiprocessors == 1) continue;
       ASSERT_EQ(got.size(), want.size()) << name << ", multiprocessors " << multiprocessors;
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_EQ(std::memcmp(&want[i], &got[i], 4), 0)
@@ -89,15 +86,15 @@ TEST(CudaMoeRows, HasTheBitsOfRefForEveryMixOfTypes) {
   }
 }
 
-/// The shapes of a released model, with fewer experts. With 99 KiB of shared memory a block may
-/// have elements of one row only.
+/// The shapes of a released model, with fewer experts.
 TEST(CudaMoeRows, LongRowsHaveTheBitsOfRef) {
   Random random(fresh_seed());
-  MoeProblem p(random, 3, 6, 4, all_of(DType::kIQ3_S), all_of(DType::kQ5_K), 2048, 512);
+  MoeProblem p(random, 3, 4, 2, all_of(DType::kIQ3_S), all_of(DType::kQ5_K), 2048, 512);
   p.unpacked = true;
   expect_bits_of_ref(p);
 }
 
+/// More units of an item than stages.
 TEST(CudaMoeRows, SupportsTheLargestNumberOfRanks) {
   Random random(fresh_seed());
   MoeProblem p(random, 3, 40, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0), 256, 64);
@@ -123,13 +120,13 @@ TEST(CudaMoeRows, ComputesOnlyTheRequestedRows) {
   }
 }
 
-TEST(CudaMoeRows, IsOneLaunch) {
+TEST(CudaMoeRows, IsTwoLaunches) {
   Random random(fresh_seed());
   const MoeProblem p(random, 4, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
   for (const auto& [name, device] : test::devices()) {
     const int64_t before = device->stream().counts().launches;
     rows_on(*device, p, 1000);
-    EXPECT_EQ(device->stream().counts().launches - before, 2) << "including the rounding of x";
+    EXPECT_EQ(device->stream().counts().launches - before, 3) << "including the rounding of x";
   }
 }
 
@@ -153,9 +150,8 @@ TEST(CudaMoeRows, LeavesTheRestToMoeDecode) {
   }
 }
 
-/// 35B-A3B on a GPU of 132 multiprocessors, with the most warps; with 99 KiB of shared memory for a
-/// block, half as many.
-TEST(CudaMoeRows, ReleasedShapesTakeTwoStages) {
+/// 35B-A3B on a GPU of 132 multiprocessors: two blocks of each launch on each.
+TEST(CudaMoeRows, ReleasedShapesTakeTwoStagesAndMore) {
   for (const auto& [name, device] : test::devices()) {
     const auto expert = [](DType t) {
       return ExpertWeights{{t, 512, 2048}, {t, 512, 2048}, {t, 2048, 512}};
@@ -165,15 +161,16 @@ TEST(CudaMoeRows, ReleasedShapesTakeTwoStages) {
         *device, std::vector<ExpertWeights>(256, expert(DType::kIQ3_S_UNPACKED)), &shared);
     ASSERT_TRUE(table.ok());
     for (const int64_t rows : {3, 4, 8, 32}) {
-      for (const int64_t shared_bytes : {227 << 10, 99 << 10}) {
-        const auto plan = plan_moe_rows(*table, rows, 8, 2048, 132, shared_bytes);
-        ASSERT_TRUE(plan.has_value()) << name << ", rows " << rows;
-        EXPECT_EQ(plan->blocks, 132);
-        EXPECT_EQ(plan->warps, shared_bytes == 227 << 10 ? 16 : 8);
-        EXPECT_EQ(plan->layout.stages, 2) << "rows " << rows;
-        EXPECT_EQ(plan->layout.ranks_of_unit, 4);
-        EXPECT_LE(plan->shared_bytes + kMoeRowsDeclaredBytes, shared_bytes);
-      }
+      const auto plan = plan_moe_rows(*table, rows, 8, 2048, 132, 227 << 10);
+      ASSERT_TRUE(plan.has_value()) << name << ", rows " << rows;
+      EXPECT_EQ(plan->gate_up.routed.stages, 2);
+      EXPECT_EQ(plan->gate_up.blocks, kMoeRowsGateUpBlocks * 132);
+      EXPECT_EQ(plan->down.routed.stages, 2) << "rows " << rows;
+      EXPECT_EQ(plan->down.routed.outputs, kMoeRowsDownOutputs);
+      EXPECT_EQ(plan->down.blocks, rows * std::min(64, kMoeRowsDownBlocks * 132 / int(rows)));
+      EXPECT_EQ(plan->gate_up.routed.items, rows * 8 * 512 / kMoeHiddenTile);
+      EXPECT_EQ(plan->gate_up.shared.items, rows * 512 / kMoeHiddenTile);
+      EXPECT_LE(plan->down.shared_bytes, (227 << 10) / kMoeRowsDownBlocks);
     }
   }
 }

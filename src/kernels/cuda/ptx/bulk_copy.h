@@ -274,27 +274,19 @@ class BulkRing {
 #endif
   }
 
-  /// Starts copies to a stage: of `bytes` from `from` of lane i < `count` to `to` + i * `bytes`.
-  __device__ __forceinline__ void copy_each(int stage, uint8_t* to, const uint8_t* from, int bytes,
-                                            int count) {
+  /// Starts a copy to a stage.
+  __device__ __forceinline__ void copy(int stage, uint8_t* to, const uint8_t* from, int bytes) {
 #if CHIMERE_BULK_COPIES
     if (bulk_) {
-      const auto i = static_cast<int>(threadIdx.x % kWarp);
-      if (i < count) {
-        bulk_copy(to + i * bytes, from, bytes, arrived_ + 8 * static_cast<uint32_t>(stage));
+      if (first_lane()) {
+        bulk_copy(to, from, bytes, arrived_ + 8 * static_cast<uint32_t>(stage));
       }
       return;
     }
 #else
     static_cast<void>(stage);
 #endif
-    const auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(from));
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      const uint64_t of_lane = __shfl_sync(kFullWarp, address, i);
-      copy_rows(to + i * bytes, reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(of_lane)),
-                bytes);
-    }
+    copy_rows(to, from, bytes);
   }
 
   /// Waits for the copies to a stage.
