@@ -122,9 +122,9 @@ class SubLayerSpec {
  public:
   SubLayerSpec() = default;  ///< none
   template <typename S>
-  requires requires(const S& s, const SubLayerBinding& to) {
-    { s.bind(to) } -> std::convertible_to<std::unique_ptr<SubLayer>>;
-  }
+    requires requires(const S& s, const SubLayerBinding& to) {
+      { s.bind(to) } -> std::convertible_to<std::unique_ptr<SubLayer>>;
+    }
   SubLayerSpec(S spec)  // NOLINT(google-explicit-constructor): lists of sub-layers read plainly
       : bind_([kept = std::move(spec)](const SubLayerBinding& to) -> std::unique_ptr<SubLayer> {
           return kept.bind(to);

@@ -27,6 +27,7 @@
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/page_tables.h"
+#include "kernels/cuda/placed.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/sequence_attention.h"
@@ -52,24 +53,6 @@ uint32_t kv_layout_of(const DeviceFacts& facts) {
 }
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
-
-/// A layer's experts: on the GPU, or a layer of HostExperts.
-struct CudaExperts final : PlacedExperts {
-  CudaExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
-      : PlacedExperts(std::move(r), s) {}
-
-  ExpertTable table;  ///< without host_layer
-  std::optional<size_t> host_layer;
-};
-
-/// An embedding table. Rows of tokens that the host knows are decoded by the host.
-struct CudaTable final : PlacedTable {
-  explicit CudaTable(const WeightView& t) : PlacedTable(t) {}
-
-  std::unique_ptr<Pinned> pinned;  ///< holds `table`, for the GPU too; nullptr: it is the caller's
-  std::unique_ptr<PlacedTable> for_host;
-  size_t number = 0;  ///< in CudaOps::embeddings_
-};
 
 class CudaOps final : public Ops {
  public:

@@ -8,8 +8,8 @@
 //     512 cycles. They pass through four warps, one for each quarter of the elements; those that
 //     wait for their turn add the correction of the row before, or multiply by the decay.
 //   - The row warps compute everything else: before the chains the convolution and the norms of q
-//     and k, for kMixBatch rows at once; after them the gated norm and its rounding, a warp for each
-//     row.
+//     and k, for kMixBatch rows at once; after them the gated norm and its rounding, a warp for
+//     each row.
 //
 // Shared memory returns 128 bytes of registers in a cycle, also where all lanes read the same. With
 // two columns to a thread the q and k of a row take 768 cycles of it, with one twice as many.
@@ -200,9 +200,8 @@ __device__ __forceinline__ void compute_columns(const GdnMixArgs& args, Shared& 
     const int count = min(kMixRows, work.rows - begin);
     if (warp == 0 && lane < count) {
       const int row = work.first_row + begin + lane;
-      const Gates gates =
-          gates_from(a, dt_bias, scan.alpha.data[row * scan.alpha.stride + work.h],
-                     scan.beta.data[row * scan.beta.stride + work.h]);
+      const Gates gates = gates_from(a, dt_bias, scan.alpha.data[row * scan.alpha.stride + work.h],
+                                     scan.beta.data[row * scan.beta.stride + work.h]);
       shared.decay[lane] = exp_f32(gates.log_decay);
       shared.beta[lane] = gates.beta;
     }
@@ -298,8 +297,7 @@ class RowWarps {
     stores_ = __any_sync(kFullWarp, stores);
     if (work_.folded) wait_for_previous_kernel();
     const int64_t width = conv_dim(args_.scan.dims);
-    const float* const before =
-        args_.conv_state.base + work_.read_slot * args_.conv_state.stride;
+    const float* const before = args_.conv_state.base + work_.read_slot * args_.conv_state.stride;
 #pragma unroll
     for (int i = 0; i < kPast; ++i) {
 #pragma unroll
@@ -385,8 +383,7 @@ class RowWarps {
   /// silu of parts `part` and `part` + 1 of a batch of rows, the convolution's or z. Rows from
   /// `count` on are silu(1).
   __device__ __forceinline__ void activate(int first, int count, int part, float4 weight,
-                                           float4 next_weight,
-                                           float (&out)[2 * kMixBatch]) const {
+                                           float4 next_weight, float (&out)[2 * kMixBatch]) const {
 #pragma unroll
     for (int p = 0; p < 2; ++p) {
       const float4 w = p == 0 ? weight : next_weight;
