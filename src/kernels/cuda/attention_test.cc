@@ -66,7 +66,7 @@ struct Layer {
   AttentionShape shape;
   DType k_type;
   DType v_type;
-  int multiprocessors = 4;
+  int multiprocessors;
   std::vector<float> q_norm;  ///< empty: no norm
   std::vector<float> k_norm;
   std::vector<float> sinks;  ///< empty: none
@@ -75,6 +75,7 @@ struct Layer {
       : shape(s),
         k_type(k),
         v_type(v),
+        multiprocessors(std::array{4, 200}[uniform_int(rng, 0, 1)]),
         q_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)),
         k_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)) {}
 
@@ -395,6 +396,27 @@ TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
   AttentionShape window = shape;
   window.window = 128;
   EXPECT_EQ(plan_attend(window, deep, 1, 132).splits, 2);
+}
+
+TEST(CudaAttention, FewBlocksKeepTheirSplitsInSharedMemory) {
+  const AttentionShape shape = make_shape(256, 2, 8);
+  auto plan_of = [&](const BatchExtent& extent, DType type) {
+    return plan_attend_split(shape, type, DType::kQ4_0, extent, extent.decode_rows,
+                             plan_attend(shape, extent, extent.decode_rows, 132), 132, 227 << 10);
+  };
+  const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 256};
+  EXPECT_EQ(plan_of(one, DType::kQ8_0).heads, 1);
+  EXPECT_EQ(plan_of(one, DType::kF32).heads, 0);
+  BatchExtent longer = one;
+  longer.positions = 1024;
+  EXPECT_EQ(plan_of(longer, DType::kQ8_0).heads, 1);
+  longer.positions = 32768;
+  EXPECT_EQ(plan_of(longer, DType::kQ8_0).heads, 0);
+  BatchExtent rows = one;
+  rows.decode_rows = 16;
+  EXPECT_EQ(plan_of(rows, DType::kQ8_0).heads, 2);
+  rows.n_slices = 8;
+  EXPECT_EQ(plan_of(rows, DType::kQ8_0).heads, 0);
 }
 
 /// A row on tensor cores has the same bits whatever it is batched with: other sequences, slices of
