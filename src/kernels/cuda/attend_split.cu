@@ -153,12 +153,27 @@ __device__ __forceinline__ void score(const uint8_t* page, int position, int n, 
   const uint4* unit = reinterpret_cast<const uint4*>(page) + position;
   const uint16_t* scale =
       reinterpret_cast<const uint16_t*>(page + element_bytes(kType, n)) + position;
+  constexpr bool kAhead = kUnits <= 2;  // loads units while earlier ones are added
+  uint4 next[kUnits];
+  uint16_t next_scale = 0;
+  auto load = [&] {
+#pragma unroll
+    for (int r = 0; r < kUnits; ++r) next[r] = unit[r * kPage];
+    if (has_scales(kType)) next_scale = *scale;
+  };
+  if (kAhead) load();
 #pragma unroll 1
   for (int e = 0; e < elements; e += kAtOnce) {
+    if (!kAhead) load();
     uint4 raw[kUnits];
 #pragma unroll
-    for (int r = 0; r < kUnits; ++r) raw[r] = unit[r * kPage];
-    const float d = has_scales(kType) ? widen_f16(*scale) : 0;
+    for (int r = 0; r < kUnits; ++r) raw[r] = next[r];
+    const float d = widen_f16(next_scale);
+    if (e + kAtOnce < elements) {
+      unit += kUnits * kPage;
+      scale += kPage;
+    }
+    if (kAhead) load();
 #pragma unroll
     for (int c = 0; c < kAtOnce / 4; ++c) {
       constexpr int kOfUnit = Unit::kElements / 4;
@@ -173,8 +188,6 @@ __device__ __forceinline__ void score(const uint8_t* page, int position, int n, 
         s[h] = fmaf(y.w, x[3], s[h]);
       }
     }
-    unit += kUnits * kPage;
-    scale += kPage;
     q += kAtOnce;
   }
 }
@@ -241,6 +254,23 @@ __device__ __forceinline__ PairSum weighted_sum(const uint8_t* pages, int page_b
   return o;
 }
 
+/// at / size, if it is less than kHeads.
+template <int kHeads>
+__device__ __forceinline__ int head_of(int at, int size) {
+  int head = 0;
+#pragma unroll
+  for (int h = 1; h < kHeads; ++h) head += at >= h * size ? 1 : 0;
+  return head;
+}
+
+/// 1.0F / sqrtf(x) of a power of two from 1 on.
+__device__ __forceinline__ float inverse_root(int x) {
+  const int log = __popc(static_cast<uint32_t>(x) - 1);
+  const float power = __uint_as_float(static_cast<uint32_t>(127 - log / 2) << 23U);
+  constexpr float kRootOfTwo = 0x1.6a09e6p+0F;
+  return log % 2 == 0 ? power : power * (1.0F / kRootOfTwo);
+}
+
 /// Integers in the order of floats that are not NaN, and back.
 __device__ __forceinline__ uint32_t ordered(float x) {
   const uint32_t bits = __float_as_uint(x);
@@ -304,7 +334,7 @@ __device__ __forceinline__ void write_results(const AttendArgs& args, int row,
   float* next = now + kHeads * n;
 #pragma unroll 1
   for (int e = thread; e < elements; e += kAttendSplitThreads) {
-    const int head = e / n;
+    const int head = head_of<kHeads>(e, n);
     float v = now[e] * shared.keep[head] / shared.sum[head];
     if (rotates) {
 #pragma unroll
@@ -330,12 +360,12 @@ __device__ __forceinline__ void write_results(const AttendArgs& args, int row,
       next = last;
     }
   }
-  const float scale = 1.0F / sqrtf(static_cast<float>(block));
+  const float scale = inverse_root(block);
 #pragma unroll 1
   for (int e = thread; e < elements; e += kAttendSplitThreads) {
     float v = now[e];
     if (rotates) v = v * scale;
-    if (args.dims.gated != 0) v = v * sigmoid(shared.q[e + (e / n + 1) * n]);
+    if (args.dims.gated != 0) v = v * sigmoid(shared.q[e + (head_of<kHeads>(e, n) + 1) * n]);
     const int column = heads.first * n + e;
     if (real) args.out.data[row * args.out.stride + column] = v;
     if (args.rounded.q == nullptr) continue;
@@ -388,11 +418,10 @@ __device__ __forceinline__ void attend_copied(const AttendArgs& args, const Quer
   const int chain = thread - (kWarps - kSumming) * kWarp;
   if (chain >= 0) sum_weights(args, heads, part, real, chain, shared);
   const int half = n / 2;
-  const int at_once = kAttendSplitThreads / half;  // heads
-  const int first = thread / half;
-  const int pair = thread - first * half;
 #pragma unroll 1
-  for (int h = first; first < at_once && h < heads.count; h += at_once) {
+  for (int job = thread; job < heads.count * half; job += kAttendSplitThreads) {
+    const int h = head_of<kHeads>(job, half);
+    const int pair = job - h * half;
     PairSum o = {};
     for_type(args.kv.v_type, [&]<KvType kType>() {
       o = weighted_sum<kType>(shared.pages + rows.key_bytes, page_bytes, n, pair,
