@@ -1,4 +1,5 @@
-// Attention of single rows (docs/numerics.md, "attend"), with the bits of ref. A block handles one
+// Attention of single rows (docs/numerics.md, "attend"), with the bits of ref; attend_split.cu is
+// faster for few rows with few positions, for which latency matters. A block handles one
 // split of one row, or all splits in a loop, for some of the heads that share a kv head, so that
 // keys and values are decoded once for all of them.
 //

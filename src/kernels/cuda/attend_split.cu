@@ -105,12 +105,10 @@ __device__ __forceinline__ void copy_positions(const AttendArgs& args, const Spl
   const int n = args.dims.head_dim;
   const KvType v = args.kv.v_type;
   const int group_log = v == KvType::kF32 ? 1 : v == KvType::kQ8_0 ? 3 : v == KvType::kQ4_0 ? 4 : 2;
-  const int values_at =
-      args.dims.n_kv_heads * rows.key_bytes + rows.kv_head * rows.value_bytes;
+  const int values_at = args.dims.n_kv_heads * rows.key_bytes + rows.kv_head * rows.value_bytes;
 #pragma unroll 1
   for (int i = first / kPage; i * kPage < end; ++i) {
-    const uint8_t* page =
-        args.kv.base + __shfl_sync(kFullWarp, rows.page, i) * args.kv.page_bytes;
+    const uint8_t* page = args.kv.base + __shfl_sync(kFullWarp, rows.page, i) * args.kv.page_bytes;
     uint8_t* own = to + i * (rows.key_bytes + rows.value_bytes);
     const int begin = max(first - i * kPage, 0);
     const int stop = min(end - i * kPage, kPage);
@@ -123,8 +121,8 @@ __device__ __forceinline__ void copy_positions(const AttendArgs& args, const Spl
     }
     own += rows.key_bytes;
     from = page + values_at;
-    copy_chunks(own, from, begin >> group_log, (stop + (all ? (1 << group_log) - 1 : 0)) >> group_log,
-                n / 2);
+    copy_chunks(own, from, begin >> group_log,
+                (stop + (all ? (1 << group_log) - 1 : 0)) >> group_log, n / 2);
     if (has_scales(v)) {
       const int at = element_bytes(v, n);
       copy_columns<kPage / kOfScales>(own + at, from + at, begin / kOfScales, scales_stop, n / 32);
@@ -153,7 +151,8 @@ __device__ __forceinline__ void score(const uint8_t* page, int position, int n, 
   const uint4* unit = reinterpret_cast<const uint4*>(page) + position;
   const uint16_t* scale =
       reinterpret_cast<const uint16_t*>(page + element_bytes(kType, n)) + position;
-  constexpr bool kAhead = kUnits <= 2;  // loads units while earlier ones are added
+  // Units are loaded while earlier ones are added, as far as there are registers.
+  constexpr bool kAhead = kUnits <= 2 && kHeads < 4;
   uint4 next[kUnits];
   uint16_t next_scale = 0;
   auto load = [&] {
@@ -238,7 +237,8 @@ __device__ __forceinline__ PairSum weighted_sum(const uint8_t* pages, int page_b
     for (int c = 0; c < kAtOnce / 2; ++c) {
       const uint32_t both = word_of(scales[c / 4], c % 4);
       float x[4];
-      Unit::decode(raw[c / (kOfUnit / 2)], c % (kOfUnit / 2), widen_f16(static_cast<uint16_t>(both)),
+      Unit::decode(raw[c / (kOfUnit / 2)], c % (kOfUnit / 2),
+                   widen_f16(static_cast<uint16_t>(both)),
                    widen_f16(static_cast<uint16_t>(both >> 16U)), x);
       const float4& four = w[c / 2];
       if ((mask >> (2 * c) & 1U) != 0) {
@@ -424,12 +424,11 @@ __device__ __forceinline__ void attend_copied(const AttendArgs& args, const Quer
     const int pair = job - h * half;
     PairSum o = {};
     for_type(args.kv.v_type, [&]<KvType kType>() {
-      o = weighted_sum<kType>(shared.pages + rows.key_bytes, page_bytes, n, pair,
-                              rows.span.hidden, real ? count : min(rows.span.hidden + 1, count),
+      o = weighted_sum<kType>(shared.pages + rows.key_bytes, page_bytes, n, pair, rows.span.hidden,
+                              real ? count : min(rows.span.hidden + 1, count),
                               shared.weights + h * kSplit);
     });
-    float* to = args.parts == nullptr ? shared.o + h * n
-                                      : part_of(args, heads.first + h, part).o;
+    float* to = args.parts == nullptr ? shared.o + h * n : part_of(args, heads.first + h, part).o;
     if (real || args.parts == nullptr) {
       reinterpret_cast<float2*>(to)[pair] = make_float2(o.low, o.high);
     }
