@@ -1,7 +1,7 @@
 // Attention of single rows (docs/numerics.md, "attend"), with the bits of ref; attend_split.cu is
-// faster for few rows with few positions, for which latency matters. A block handles one
-// split of one row, or all splits in a loop, for some of the heads that share a kv head, so that
-// keys and values are decoded once for all of them.
+// faster where latency matters: for few rows with few positions. A block handles one split of one
+// row, or all splits in a loop, for some of the heads that share a kv head, so that keys and values
+// are decoded once for all of them.
 //
 // Scores: each of the 128 threads has two positions, and for each a chain per head over the key's
 // elements. Values: a thread has one or two pairs of elements, and for each two chains per head

@@ -104,8 +104,8 @@ const Kernel& attend_split_kernel(int heads) {
   }
 }
 
-/// Whether rows can be copied 16 bytes at a time.
-bool aligned(const ConstMatrixView& rows) {
+/// Whether attend_split_N can copy the rows, 16 bytes at a time.
+bool allows_copies(const ConstMatrixView& rows) {
   return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 4 == 0;
 }
 
@@ -284,10 +284,11 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.max_splits = plan.splits;
     args.group = args.dims.n_heads / args.dims.n_kv_heads;
     const int64_t rows = int64_t{batch.extent.n_slices} * rows_per_slice;
-    const AttendSplitPlan few =
-        aligned(qg) ? plan_attend_split(shape, kv.k_type, kv.v_type, batch.extent, rows_per_slice,
-                                        plan, multiprocessors, shared_bytes)
-                    : AttendSplitPlan{};
+    AttendSplitPlan few;
+    if (allows_copies(qg)) {
+      few = plan_attend_split(shape, kv.k_type, kv.v_type, batch.extent, rows_per_slice, plan,
+                              multiprocessors, shared_bytes);
+    }
     if (few.heads > 0) {
       attend_splits(stream, shape, few, rows, args);
     } else {
