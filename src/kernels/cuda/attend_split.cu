@@ -13,8 +13,8 @@
 //
 // With one head of 256 elements, q8_0 keys and q4_0 values, and 128 positions, a thread has chains
 // of 256 and of 128 fused multiply-adds, of 4 cycles each, and about 850 and 1300 instructions.
-// With the barriers, the exponential, 8 steps of the rotation, the gate and the rounding, about 4500
-// cycles pass between the previous kernel's end and the results.
+// With the barriers, the exponential, 8 steps of the rotation, the gate and the rounding, an
+// estimated 4500 cycles pass between the previous kernel's end and the results.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/kv_pipeline.h"
 #include "kernels/cuda/ptx/async_copy.h"
