@@ -1,6 +1,7 @@
-// Attention of single rows (docs/numerics.md, "attend"), with the bits of ref. A block handles one
-// split of one row, or all splits in a loop, for some of the heads that share a kv head, so that
-// keys and values are decoded once for all of them.
+// Attention of single rows (docs/numerics.md, "attend"), with the bits of ref; attend_split.cu is
+// faster where latency matters: for few rows with few positions. A block handles one split of one
+// row, or all splits in a loop, for some of the heads that share a kv head, so that keys and values
+// are decoded once for all of them.
 //
 // Scores: each of the 128 threads has two positions, and for each a chain per head over the key's
 // elements. Values: a thread has one or two pairs of elements, and for each two chains per head
@@ -21,18 +22,10 @@
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/kv_pipeline.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
-#include "kernels/cuda/ptx/opaque.h"
 #include "kernels/cuda/rounding.h"
 
 namespace chimere::kernels::cuda {
 namespace {
-
-/// The heads of a block.
-struct HeadTile {
-  int kv_head;
-  int first;
-  int count;
-};
 
 /// A thread's scores: for each head, those of its positions, kAttendThreads apart.
 template <int kHeads>
@@ -102,24 +95,6 @@ __device__ __forceinline__ void score_half_or_all(int n, int elements, const Sha
     score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, pipeline, s);
   } else {
     score<kType, kHeads, kOwnPositions>(n, elements, shared, pipeline, s);
-  }
-}
-
-/// Calls f<kType>() for the type. Avoids a jump table, which would cost another load.
-template <class F>
-__device__ __forceinline__ void for_type(KvType type, F f) {
-  if (type == KvType::kF16) {
-    f.template operator()<KvType::kF16>();
-  } else if (has_scales(type)) {
-    if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kQ8_0)) {
-      f.template operator()<KvType::kQ8_0>();
-    } else {
-      f.template operator()<KvType::kQ4_0>();
-    }
-  } else if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kBF16)) {
-    f.template operator()<KvType::kBF16>();
-  } else {
-    f.template operator()<KvType::kF32>();
   }
 }
 
@@ -341,32 +316,6 @@ __device__ __forceinline__ void add_values(int n, int hidden, int count,
       add_two<kHeads, kPairs>(weights + p * kHeads, x, o);
     }
   }
-}
-
-/// The factors that a running sum and the next split's sum are combined with.
-struct Fold {
-  float max;
-  float keep;
-  float take;
-};
-
-__device__ __forceinline__ Fold fold_of(float max, float next) {
-  const float top = next > max ? next : max;
-  return {top, exp_f32(max - top), exp_f32(next - top)};
-}
-
-/// The partial result of a row's split, from its first one on, for a head; in args.parts.
-struct Part {
-  float* o;
-  float2* max_and_sum;
-};
-
-__device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int split) {
-  const int64_t heads = args.dims.n_heads;
-  const int64_t at = (static_cast<int64_t>(blockIdx.x) * heads + head) * args.max_splits;
-  float* rest = args.parts + gridDim.x * heads * args.max_splits * args.dims.head_dim;
-  return {args.parts + (at + split) * args.dims.head_dim,
-          reinterpret_cast<float2*>(rest) + at + split};
 }
 
 /// Writes the weighted values of the row's split number `part` to args.parts, or folds them into
@@ -592,11 +541,7 @@ __device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int h
 
 template <int kHeads>
 __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) {
-  HeadTile heads = {};
-  auto tile = static_cast<int>(blockIdx.y);
-  for (; tile >= args.tiles; tile -= args.tiles) ++heads.kv_head;
-  heads.first = heads.kv_head * args.group + tile * kHeads;
-  heads.count = min(kHeads, args.group - tile * kHeads);
+  const HeadTile heads = head_tile<kHeads>(args, static_cast<int>(blockIdx.y));
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
   const int split =
       query.first_split() + (args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z));
@@ -607,7 +552,7 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
   const Shared<kHeads> shared(memory, args.dims.head_dim);
   if (args.prefetches != 0) {
     const Span span(query, split);
-    prefetch_split(args, query, heads.kv_head, span.first, span.count, tile, args.tiles);
+    prefetch_split(args, query, heads.kv_head, span.first, span.count, heads.tile, args.tiles);
   }
   // A dry run may read memory that the previous kernel still writes; its results are discarded.
 #pragma unroll 1

@@ -13,6 +13,9 @@ constexpr Kernel kAppend = {"rope_append", "qk_norm_rope_append"};
 constexpr Kernel kAttend1 = {"attend", "attend_1"};
 constexpr Kernel kAttend2 = {"attend", "attend_2"};
 constexpr Kernel kAttend4 = {"attend", "attend_4"};
+constexpr Kernel kSplit1 = {"attend_split", "attend_split_1"};
+constexpr Kernel kSplit2 = {"attend_split", "attend_split_2"};
+constexpr Kernel kSplit4 = {"attend_split", "attend_split_4"};
 constexpr Kernel kFold = {"attend", "attend_fold"};
 
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
@@ -88,6 +91,56 @@ const Kernel& attend_kernel(int heads) {
     default:
       return kAttend4;
   }
+}
+
+const Kernel& attend_split_kernel(int heads) {
+  switch (heads) {
+    case 1:
+      return kSplit1;
+    case 2:
+      return kSplit2;
+    default:
+      return kSplit4;
+  }
+}
+
+/// Whether attend_split_N can copy the rows, 16 bytes at a time.
+bool allows_copies(const ConstMatrixView& rows) {
+  return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 4 == 0;
+}
+
+/// Launches attend_N. `args`: with the rows' class and the plan.
+void attend_rows(Stream& stream, const AttentionShape& shape, const AttendPlan& plan, int64_t rows,
+                 int multiprocessors, int64_t shared_bytes, AttendArgs args) {
+  args.tiles = plan.tiles;
+  const int64_t blocks = rows * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
+  args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
+  args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
+  // Request so much shared memory that every multiprocessor gets the same number of blocks.
+  int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);
+  const int64_t share = blocks_of(blocks, multiprocessors);
+  if (4 * blocks > multiprocessors && share <= 2) {
+    block_bytes = std::max(block_bytes, shared_bytes / (share + 1) / 16 * 16 + 1024);
+  }
+  const Launch launch = {.grid = {u32(rows), u32(int64_t{shape.n_kv_heads} * plan.tiles),
+                                  u32(std::max(plan.splits, 1))},
+                         .block = {kAttendThreads},
+                         .shared_bytes = u32(block_bytes),
+                         .overlaps_previous = true};
+  stream.launch(attend_kernel(plan.heads), launch, args);
+}
+
+/// Launches attend_split_N, likewise.
+void attend_splits(Stream& stream, const AttentionShape& shape, const AttendSplitPlan& plan,
+                   int64_t rows, AttendArgs args) {
+  args.tiles = static_cast<int32_t>(blocks_of(args.group, plan.heads));
+  args.warms_icache = 1;
+  const Launch launch = {.grid = {u32(rows), u32(int64_t{shape.n_kv_heads} * args.tiles),
+                                  u32(std::max(args.max_splits, 1))},
+                         .block = {kAttendSplitThreads},
+                         .shared_bytes = u32(plan.shared_bytes),
+                         .overlaps_previous = true};
+  stream.launch(attend_split_kernel(plan.heads), launch, args);
 }
 
 }  // namespace
@@ -171,6 +224,31 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   return plan;
 }
 
+AttendSplitPlan plan_attend_split(const AttentionShape& shape, DType k_type, DType v_type,
+                                  const BatchExtent& extent, int rows_per_slice,
+                                  const AttendPlan& plan, int multiprocessors,
+                                  int64_t shared_bytes) {
+  // With many splits attend_N is as fast, since its blocks hide each other's latency.
+  constexpr int kMaxSplits = 4;
+  const bool one_split = plan.splits == 0 && extent.positions <= kSplit;
+  if (shape.head_dim % 32 != 0 || plan.splits > kMaxSplits || (plan.splits == 0 && !one_split)) {
+    return {};
+  }
+  const int64_t pages = blocks_of(std::min(extent.positions, kSplit), kPage);
+  const int64_t head_bytes =
+      kPage * (row_bytes(k_type, shape.head_dim) + row_bytes(v_type, shape.head_dim));
+  const int64_t tiled =
+      int64_t{extent.n_slices} * rows_per_slice * shape.n_kv_heads * std::max(plan.splits, 1);
+  const int group = shape.n_heads / shape.n_kv_heads;
+  for (const int heads : {1, 2, 4}) {
+    const int64_t bytes = attend_split_shared_bytes(heads, shape.head_dim, pages, head_bytes);
+    if (bytes > shared_bytes) break;
+    if (tiled * blocks_of(group, heads) <= multiprocessors) return {heads, bytes};
+    if (heads >= group) break;
+  }
+  return {};
+}
+
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors) {
   return std::max(plan_attend(shape, extent, extent.decode_rows, multiprocessors).parts_bytes,
@@ -205,26 +283,21 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.parts = plan.splits > 0 ? reinterpret_cast<float*>(scratch) : nullptr;
     args.max_splits = plan.splits;
     args.group = args.dims.n_heads / args.dims.n_kv_heads;
-    args.tiles = plan.tiles;
-    const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
-    const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
-    args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
-    args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
-    // Request so much shared memory that every multiprocessor gets the same number of blocks.
-    int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);
-    const int64_t share = blocks_of(blocks, multiprocessors);
-    if (4 * blocks > multiprocessors && share <= 2) {
-      block_bytes = std::max(block_bytes, shared_bytes / (share + 1) / 16 * 16 + 1024);
+    const int64_t rows = int64_t{batch.extent.n_slices} * rows_per_slice;
+    AttendSplitPlan few;
+    if (allows_copies(qg)) {
+      few = plan_attend_split(shape, kv.k_type, kv.v_type, batch.extent, rows_per_slice, plan,
+                              multiprocessors, shared_bytes);
     }
-    const Launch launch = {
-        .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
-        .block = {kAttendThreads},
-        .shared_bytes = u32(block_bytes),
-        .overlaps_previous = true};
-    stream.launch(attend_kernel(plan.heads), launch, args);
+    if (few.heads > 0) {
+      attend_splits(stream, shape, few, rows, args);
+    } else {
+      attend_rows(stream, shape, plan, rows, multiprocessors, shared_bytes, args);
+    }
     if (plan.splits == 0) continue;
-    const Launch fold = {
-        .grid = {rows, u32(shape.n_heads)}, .block = {kFoldThreads}, .overlaps_previous = true};
+    const Launch fold = {.grid = {u32(rows), u32(shape.n_heads)},
+                         .block = {kFoldThreads},
+                         .overlaps_previous = true};
     stream.launch(kFold, fold, args);
   }
 }

@@ -42,6 +42,19 @@ struct AttendPlan {
 AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, int rows_per_slice,
                        int multiprocessors);
 
+/// Launch configuration of attend_split_N, for few rows with few positions: all blocks run at once,
+/// each with the keys and values of a split in shared memory.
+struct AttendSplitPlan {
+  int heads = 0;  ///< per block: 1, 2 or 4; 0: other kernels are faster
+  int64_t shared_bytes = 0;
+};
+
+/// `plan`: plan_attend() of the same rows. `shared_bytes`: shared memory limit of a block.
+AttendSplitPlan plan_attend_split(const AttentionShape& shape, DType k_type, DType v_type,
+                                  const BatchExtent& extent, int rows_per_slice,
+                                  const AttendPlan& plan, int multiprocessors,
+                                  int64_t shared_bytes);
+
 /// Scratch memory that attend() needs, in bytes.
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors);

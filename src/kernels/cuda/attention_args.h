@@ -75,7 +75,7 @@ struct AppendArgs {
   KvArgs kv;
 };
 
-/// attend_N, attend_fold and attend_prefill_N.
+/// attend_N, attend_split_N, attend_fold and attend_prefill_N.
 struct AttendArgs {
   BatchArgs batch;
   AttentionDims dims;
@@ -87,7 +87,7 @@ struct AttendArgs {
   ConstRows qg;
   KvArgs kv;
   Rows out;
-  /// attend_N and attend_fold: of the result, if head_dim is a multiple of 32; q nullptr: none.
+  /// All but attend_prefill_N: of the result, if head_dim is a multiple of 32; q nullptr: none.
   RoundedRows rounded;
   /// Partial results for each row and head, [slices * rows_per_slice, n_heads]: weighted values of
   /// each split from the row's first one on, [max_splits, head_dim], then its largest score and its
@@ -130,6 +130,16 @@ CHIMERE_INLINE constexpr int attend_shared_bytes(int heads, int head_dim, bool f
   return kPipelineStages * kStageUnits * kAttendThreads * 16 + query_bytes +
          (weight_bytes > scale_bytes ? weight_bytes : scale_bytes) + scale_bytes +
          heads * (16 + 4 + kAttendThreads / 32) * 4 + (folds ? query_bytes : 0);
+}
+
+/// Threads of attend_split_N. A thread owns a position, then a pair of elements.
+inline constexpr int kAttendSplitThreads = kSplit;
+
+/// Dynamic shared memory of attend_split_N: queries and gates, weights, results twice, maxima and
+/// sums; keys and values of a kv head in `pages` pages, each of `head_bytes`.
+CHIMERE_INLINE constexpr int64_t attend_split_shared_bytes(int heads, int head_dim, int64_t pages,
+                                                           int64_t head_bytes) {
+  return heads * (4 * head_dim + kSplit + kAttendSplitThreads / 32) * 4 + 32 + pages * head_bytes;
 }
 
 }  // namespace chimere::kernels::cuda

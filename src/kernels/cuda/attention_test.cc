@@ -56,17 +56,26 @@ struct RowData {
   Matrix v;
   Matrix out;
   RowData(Rng& rng, const AttentionShape& s, int n)
-      : qg(rng, n, int64_t{s.n_heads} * s.query_stride()),
+      : qg(queries(rng, s, n)),
         k(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
         v(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
         out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}
+
+ private:
+  /// Rows are aligned to 16 bytes, as attend_split_N requires, in three of four cases.
+  static Matrix queries(Rng& rng, const AttentionShape& s, int n) {
+    const int64_t cols = int64_t{s.n_heads} * s.query_stride();
+    Matrix m(rng, n, cols + (uniform_int(rng, 0, 3) > 0 ? 1 : 0));
+    m.cols = cols;
+    return m;
+  }
 };
 
 struct Layer {
   AttentionShape shape;
   DType k_type;
   DType v_type;
-  int multiprocessors = 4;
+  int multiprocessors;
   std::vector<float> q_norm;  ///< empty: no norm
   std::vector<float> k_norm;
   std::vector<float> sinks;  ///< empty: none
@@ -75,6 +84,7 @@ struct Layer {
       : shape(s),
         k_type(k),
         v_type(v),
+        multiprocessors(std::array{4, 200}[uniform_int(rng, 0, 1)]),
         q_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)),
         k_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)) {}
 
@@ -395,6 +405,47 @@ TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
   AttentionShape window = shape;
   window.window = 128;
   EXPECT_EQ(plan_attend(window, deep, 1, 132).splits, 2);
+}
+
+/// Few rows on a large GPU, so that attend_split_N computes them.
+TEST(CudaAttention, FewRows) {
+  Rng rng = seeded();
+  constexpr int kDims[] = {32, 64, 96, 128, 256};
+  for (const int head_dim : kDims) {
+    for (const int group : {1, 3, 8}) {
+      AttentionShape shape = make_shape(head_dim, uniform_int(rng, 1, 2), group);
+      shape.gated = uniform_int(rng, 0, 1) == 0;
+      if (uniform_int(rng, 0, 2) == 0) shape.window = uniform_int(rng, 1, 200);
+      const DType k = kTypes[uniform_int(rng, head_dim > 64 ? 1 : 0, 4)];
+      Layer layer(rng, shape, k, kTypes[uniform_int(rng, 0, 4)]);
+      layer.multiprocessors = std::array{16, 64, 200}[uniform_int(rng, 0, 2)];
+      if (uniform_int(rng, 0, 2) == 0) layer.sinks = normal_floats(rng, shape.n_heads);
+      Scenario scenario(rng, 3, uniform_int(rng, 0, 3) == 0 ? 300 : 120);
+      if (uniform_int(rng, 0, 2) == 0) scenario.add_blocks(rng);
+      check(rng, layer, scenario);
+    }
+  }
+}
+
+TEST(CudaAttention, FewBlocksKeepTheirSplitsInSharedMemory) {
+  const AttentionShape shape = make_shape(256, 2, 8);
+  auto plan_of = [&](const BatchExtent& extent, DType type) {
+    return plan_attend_split(shape, type, DType::kQ4_0, extent, extent.decode_rows,
+                             plan_attend(shape, extent, extent.decode_rows, 132), 132, 227 << 10);
+  };
+  const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 256};
+  EXPECT_EQ(plan_of(one, DType::kQ8_0).heads, 1);
+  EXPECT_EQ(plan_of(one, DType::kF32).heads, 0);
+  BatchExtent longer = one;
+  longer.positions = 1024;
+  EXPECT_EQ(plan_of(longer, DType::kQ8_0).heads, 1);
+  longer.positions = 32768;
+  EXPECT_EQ(plan_of(longer, DType::kQ8_0).heads, 0);
+  BatchExtent rows = one;
+  rows.decode_rows = 16;
+  EXPECT_EQ(plan_of(rows, DType::kQ8_0).heads, 2);
+  rows.n_slices = 8;
+  EXPECT_EQ(plan_of(rows, DType::kQ8_0).heads, 0);
 }
 
 /// A row on tensor cores has the same bits whatever it is batched with: other sequences, slices of

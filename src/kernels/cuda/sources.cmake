@@ -3,6 +3,7 @@
 set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_prefill.cu
+  cuda/attend_split.cu
   cuda/choose_token.cu
   cuda/embed_tokens.cu
   cuda/log_sum_exp.cu

@@ -10,7 +10,8 @@ namespace chimere::kernels::cuda {
 /// Waits for the previous kernel's results. In a kernel launched with overlaps_previous, every
 /// thread calls it before it touches memory that another kernel reads or writes, even if it then
 /// has nothing to do. Before the call a kernel may read weights and the step's arrays (BatchArgs),
-/// which are copied before the step's first kernel starts, and, to warm the instruction cache, any
+/// which are copied before the step's first kernel starts, after the previous step's last one; so
+/// also what only earlier steps have written. To warm the instruction cache, it may read any
 /// readable memory whose values it discards.
 __device__ __forceinline__ void wait_for_previous_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
