@@ -1,10 +1,11 @@
-// Speculative decoding on the CPU: speed and acceptance of every mode relative to `off`, for
+// Speculative decoding: speed and acceptance of every mode relative to `off`, for
 // questions, continuations of held-out documents, texts to repeat with a change, and such copies
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
 //   [--threads N] [--draft-tokens N] [--modes off,auto] [--draft-model FILE] [--texts FILE,...]
 //   [--temperature T] [--top-k N] [--seed N] [--verify all] [--drafts likeliest]
+//   [--backend cpu|cuda]
 //
 // EVALUATION: the folder models/evaluation. The modes alternate (off, mtp, ngram, auto, off, ...);
 // each mode has its own engine, whose draft statistics carry over from prompt to prompt, and the
@@ -37,6 +38,8 @@
 #include "engine/speculation/mtp_drafter.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "model/vocabulary.h"
 #include "text/tokenizer.h"
@@ -107,6 +110,7 @@ struct Options {
   int top_k = 0;
   int seed = 1;  ///< of the first prompt of a set; that of the next is one more
   bool verify_all = false;
+  bool on_gpu = false;  ///< the first one
   bool likeliest_drafts = false;
   std::vector<Mode> modes = {{"off", Speculation::off()},
                              {"dflash", *Speculation::named("dflash")},
@@ -116,10 +120,11 @@ struct Options {
 };
 
 /// With one thread its CPU time in seconds, which other processes hardly disturb; with several
-/// threads the wall clock.
+/// threads or a GPU the wall clock.
 double now(const Options& options) {
   timespec t = {};
-  clock_gettime(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  clock_gettime(options.threads == 1 && !options.on_gpu ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC,
+                &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
@@ -348,7 +353,12 @@ int bench(const Options& options) {
     return 2;
   }
   ThreadPool pool(options.threads);
-  const auto ops = kernels::make_cpu_ops(pool);
+  std::unique_ptr<kernels::cuda::Device> gpu;
+  if (options.on_gpu) gpu = kernels::cuda::open_cuda_device(0).value();
+  const auto make_ops = [&] {
+    return gpu ? kernels::cuda::make_cuda_ops(*gpu, pool).value() : kernels::make_cpu_ops(pool);
+  };
+  const auto ops = make_ops();
   model::ModelOptions wanted;
   wanted.max_tokens = 64 * 1024;
   wanted.max_states = 256;
@@ -366,7 +376,7 @@ int bench(const Options& options) {
   std::unique_ptr<model::Model> draft;
   if (!options.draft_model.empty()) {
     draft_file = gguf::Reader::open(options.draft_model).value();
-    draft_ops = kernels::make_cpu_ops(pool);
+    draft_ops = make_ops();
     draft = model::load_block_drafter(*draft_file, **file, *draft_ops, wanted).value();
   }
   const std::vector<Set> sets =
@@ -395,7 +405,7 @@ int main(int argc, char** argv) {
                  "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
                  "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST] "
                  "[--draft-model FILE] [--texts FILE,...] [--temperature T] [--top-k N] "
-                 "[--seed N] [--verify all] [--drafts likeliest]\n");
+                 "[--seed N] [--verify all] [--drafts likeliest] [--backend cpu|cuda]\n");
     return 2;
   }
   options.model = argv[1];
@@ -424,6 +434,11 @@ int main(int argc, char** argv) {
     }
     if (name == "--drafts" && argv[i + 1] == std::string("likeliest")) {
       options.likeliest_drafts = true;
+      continue;
+    }
+    if (name == "--backend" &&
+        (argv[i + 1] == std::string("cpu") || argv[i + 1] == std::string("cuda"))) {
+      options.on_gpu = argv[i + 1] == std::string("cuda");
       continue;
     }
     if (name == "--verify" && argv[i + 1] == std::string("all")) {

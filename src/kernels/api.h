@@ -430,6 +430,9 @@ class Ops {
   virtual bool can_interleave() const { return true; }
   /// Whether StepInputs::async_from is supported, for the tables and experts placed so far.
   virtual bool supports_overlap() const { return false; }
+  /// Steps so far that took longer than further ones with their key will, because they allocated
+  /// memory or were captured.
+  virtual int64_t first_steps() const { return 0; }
 
   /// An operand that several products read. `rows`: which rows of the step x has.
   virtual Operand prepare(ConstMatrixView x, StepRows rows) { return {x, rows}; }

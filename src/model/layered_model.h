@@ -79,6 +79,7 @@ class LayeredModel final : public Model {
   Status read_logits(int64_t row, std::span<float> out) override;
   Status read_taps(int64_t first_row, std::span<float> out) override;
   bool supports_overlap() const override { return ops_.supports_overlap(); }
+  int64_t first_steps() const override { return ops_.first_steps(); }
   Status launch(const StepPlan& plan) override;
   Result<StepResult> wait() override;
 

@@ -105,6 +105,8 @@ class Model {
   /// Whether launch() takes rows with async_token: the next step can start before the host knows
   /// this step's tokens.
   virtual bool supports_overlap() const { return false; }
+  /// Steps so far that took longer than others of their shape will (Ops::first_steps()).
+  virtual int64_t first_steps() const { return 0; }
   /// The two halves of forward(), for plans in which each sequence that requests logits has a
   /// choice, if supports_overlap(). Sequences advance in launch(). A second step may be launched
   /// before the first wait(), and nothing else may be called in between; wait() returns the oldest

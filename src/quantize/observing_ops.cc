@@ -71,6 +71,7 @@ class ObservingOps final : public Ops {
   }
   bool can_interleave() const override { return inner_->can_interleave(); }
   bool supports_overlap() const override { return inner_->supports_overlap(); }
+  int64_t first_steps() const override { return inner_->first_steps(); }
   Operand prepare(ConstMatrixView x, StepRows rows) override { return inner_->prepare(x, rows); }
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override {
     inner_->select_rows(x, rows, y);

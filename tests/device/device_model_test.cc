@@ -280,6 +280,7 @@ TEST(DeviceModel, RejectedRowsAreRolledBackExactly) {
       const Logits expected = run.steps(*alone, {1, 2, 3, 4});
       auto s = run.model->states().create_sequence();
       for (int32_t round = 0; round < 3; ++round) {  // launched, then captured, then replayed
+        const int64_t first_steps = run.model->first_steps();
         auto draft = s->fork();
         SequenceRows rows = decode_rows(*draft, {1, 2, 60}, {0, 1});
         rows.revocable = true;
@@ -290,6 +291,7 @@ TEST(DeviceModel, RejectedRowsAreRolledBackExactly) {
         const Logits rest = run.steps(*draft, {3, 4});
         EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), expected.rbegin()))
             << name << ", " << architecture;
+        EXPECT_EQ(run.model->first_steps() > first_steps, round < 2);
       }
     }
   }

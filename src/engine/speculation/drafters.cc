@@ -38,7 +38,7 @@ constexpr int32_t kMaxExpected = 15;
 }  // namespace
 
 Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* const> types)
-    : model_(models.target) {
+    : model_(models.target), draft_(models.draft) {
   for (const DrafterType* type : types) {
     entries_.push_back(
         {type,
@@ -126,6 +126,7 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
     const DraftingSequence& s = *wanting[i];
     targets.push_back({s.history, s.state, s.drafts->state(drafter), &builders[i]});
   }
+  const int64_t first_steps_before = first_steps();
   const auto begun = Clock::now();
   const Status proposed = entry.drafter->propose(targets);
   const std::chrono::duration<double> took = Clock::now() - begun;
@@ -135,7 +136,7 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
     passes = std::max(passes, proposal.passes);
     wanting[i]->drafts->offer(drafter, std::move(proposal));
   }
-  if (!proposed.ok() || passes == 0) return;
+  if (!proposed.ok() || passes == 0 || first_steps() != first_steps_before) return;
   entry.statistics.passes.add(static_cast<int32_t>(targets.size()), took.count() / passes);
 }
 
@@ -164,11 +165,17 @@ void Drafters::observe(size_t drafter, const model::StepPlan& plan,
   if (!observed.empty()) source.observe(observed);
 }
 
+int64_t Drafters::first_steps() const {
+  return model_.first_steps() + (draft_ != nullptr ? draft_->first_steps() : 0);
+}
+
 void Drafters::record_step(int32_t rows, int32_t sequences, double seconds) {
-  steps_.add(rows, seconds);
   const bool drafts = rows > sequences;
   since_plain_ = drafts ? since_plain_ + 1 : 0;
   since_drafts_ = drafts ? 0 : since_drafts_ + 1;
+  const int64_t before = std::exchange(first_steps_, first_steps());
+  if (first_steps_ != before) return;
+  steps_.add(rows, seconds);
   if (!drafts || steps_.measured(sequences) == 0) return;
   const double further = std::max(0.0, seconds - steps_.seconds(sequences));
   draft_rows_.add(sequences, further / (rows - sequences));

@@ -56,8 +56,10 @@ class Drafters {
   void observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
                std::span<const StepRows> sequences);
 
-  /// Records the duration of a step of decode rows.
+  /// Records the duration of a step of decode rows, unless a step was the first of its shape
+  /// meanwhile (Model::first_steps()).
   void record_step(int32_t rows, int32_t sequences, double seconds);
+  const CostCurve& step_costs() const { return steps_; }
 
  private:
   void observe(size_t drafter, const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
@@ -71,7 +73,11 @@ class Drafters {
   /// last measured many steps ago.
   double relative_row_cost(int32_t decoding) const;
 
+  /// Model::first_steps() of all models.
+  int64_t first_steps() const;
+
   model::Model& model_;
+  const model::Model* draft_;               ///< DrafterModels::draft
   std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
   std::vector<DrafterEntry> entries_;
   std::vector<size_t> computing_;  ///< indices of entries
@@ -80,6 +86,7 @@ class Drafters {
   CostCurve draft_rows_{0};        ///< a row that verifies a draft, by decoding sequences
   int32_t since_plain_ = 0;        ///< steps since the last one without drafts
   int32_t since_drafts_ = 0;       ///< steps since the last one with drafts
+  int64_t first_steps_ = 0;        ///< at the last step
 };
 
 }  // namespace chimere::engine

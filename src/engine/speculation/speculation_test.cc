@@ -182,6 +182,27 @@ TEST(SequenceDrafts, CertainTokensAreVerifiedTogetherWherePossibleAtAGain) {
   }
 }
 
+/// A GPU whose next steps are the first of their shape as often as `first` says.
+class CapturesSteps final : public FakeModel {
+ public:
+  using FakeModel::FakeModel;
+  int64_t first_steps() const override { return first; }
+
+  int64_t first = 0;
+};
+
+TEST(Drafters, StepsThatAreTheFirstOfTheirShapeAreNotMeasured) {
+  CapturesSteps model(64);
+  Drafters drafters({model}, drafter_types());
+  for (const double seconds : {90.0, 70.0}) {
+    ++model.first;
+    drafters.record_step(8, 1, seconds);
+  }
+  EXPECT_EQ(drafters.step_costs().seconds(8), 0);
+  drafters.record_step(8, 1, 2.0);
+  EXPECT_EQ(drafters.step_costs().seconds(8), 2.0);
+}
+
 TEST(SequenceDrafts, IdleEndsWithTheRoundThatFindsADraft) {
   Lookups lookups(1.0, 1.1);
   std::vector<int32_t> history;

@@ -94,6 +94,7 @@ class CudaOps final : public Ops {
   Status interleaved_step(const std::function<void()>& steps) override;
   /// Uploads of host experts use the side stream throughout a step with prefill rows.
   bool can_interleave() const override { return !host_experts_.any(); }
+  int64_t first_steps() const override { return first_steps_; }
   /// Host experts run on the thread pool, which the host itself uses while a step is in flight.
   bool supports_overlap() const override {
     return !host_experts_.any() && !embeddings_.empty() && unpinned_tables_ == 0;
@@ -207,6 +208,7 @@ class CudaOps final : public Ops {
   std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of the steps interleaved with it
   PageTables page_tables_;
   CudaGraphCache graph_cache_;
+  int64_t first_steps_ = 0;
   HostExperts host_experts_;
   const uint32_t* codebook_ = nullptr;
 
@@ -357,6 +359,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   arrays().widen(key.positions);
   if (arrays().all_rows().prefill.count > 0) host_experts_.begin_prefill();
   CudaGraphCache::Entry* const entry = graph_cache_.find(key);
+  if (entry != nullptr && entry->graph == nullptr) ++first_steps_;
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {

@@ -245,7 +245,7 @@ __device__ __forceinline__ void gate_up(const MoeRowsArgs& args, uint8_t* shared
       const uint8_t* const rows[2] = {own, own + kMoeRowsHidden * row_bytes};
       if (!warm_icache) ring.wait(stage);
       float acc[2] = {};
-      add_partials<kType, 2, 4>(rows, blocks, warm_icache, lane, x, codebook, acc);
+      add_partials<kType, 2, 2>(rows, blocks, warm_icache, lane, x, codebook, acc);
       const float v = trees_of_16(acc, lane);
       const int element = (warp * kHiddenUnits + unit) * kMoeRowsHidden + half;
       if (lane % 8 == 0) products[turn % 2][lane / 8][element] = v;
