@@ -409,6 +409,7 @@ void Engine::propose_drafts() {
 /// One forward pass with all rows, including all decode rows.
 Status Engine::compute(LaunchedStep& step) {
   drafts_ready_ = false;
+  drafters_.settle();
   const Clock::time_point begun = Clock::now();
   step.make_plan();
   auto result = model_.forward(step.plan);

@@ -49,7 +49,8 @@ struct EngineOptions {
   std::function<void()> wake = {};
   /// Masks that take more are computed on another thread (constraints/work.h).
   uint64_t mask_work = constraints::kWorkPerStep;
-  /// A drafter's own model; nullptr: none. Must outlive the engine and the cache.
+  /// A drafter's own model; nullptr: none. Without Model::memory() of the engine's model it is not
+  /// used. Must outlive the engine and the cache.
   model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();

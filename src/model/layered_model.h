@@ -80,6 +80,7 @@ class LayeredModel final : public Model {
   Status read_taps(int64_t first_row, std::span<float> out) override;
   bool supports_overlap() const override { return ops_.supports_overlap(); }
   int64_t first_steps() const override { return ops_.first_steps(); }
+  Status finish_context() override;
   Status launch(const StepPlan& plan) override;
   Result<StepResult> wait() override;
 
@@ -95,8 +96,6 @@ class LayeredModel final : public Model {
   /// All its rows are context rows of this block drafter.
   bool is_context(const StepPlan& plan) const;
   Result<StepResult> wait_for(const MatrixView& logits);
-  /// Waits for a step of context rows that forward() has issued, if there is one.
-  Status finish_context();
   /// Copies SequenceRows::tapped of all sequences, one after the other.
   Status copy_tapped(const StepPlan& plan, const MatrixView& context);
   /// StepInputs::async_from: for each row of the plan, the index of its sequence's choice in the

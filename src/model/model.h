@@ -105,6 +105,8 @@ class Model {
   /// Whether launch() takes rows with async_token: the next step can start before the host knows
   /// this step's tokens.
   virtual bool supports_overlap() const { return false; }
+  /// Waits for a step of context rows, which forward() only queues. Errors: those of the step.
+  virtual Status finish_context() { return {}; }
   /// Steps so far that took longer than others of their shape will (Ops::first_steps()).
   virtual int64_t first_steps() const { return 0; }
   /// The two halves of forward(), for plans in which each sequence that requests logits has a

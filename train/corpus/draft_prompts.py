@@ -115,6 +115,10 @@ def main():
     p.add_argument("--mix", action="store_true")
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
+    if len(args.pieces) not in (1, 3):
+        p.error("--pieces takes one number or three")
+    if args.characters and (len(args.characters) != 2 or args.characters[0] > args.characters[1]):
+        p.error("--characters takes two numbers, the smaller one first")
     rng = random.Random(args.seed)
     os.makedirs(args.out, exist_ok=True)
     most = args.pieces * 3 if len(args.pieces) == 1 else args.pieces

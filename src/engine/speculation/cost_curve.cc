@@ -7,13 +7,27 @@ namespace {
 
 /// Larger steps are not distinguished; drafts matter for small ones.
 constexpr int32_t kMaxRows = 256;
+/// A GPU runs a shape once, then captures it, and a number of rows has two shapes: with rows that
+/// are folded and without.
+constexpr int32_t kMostLeftOut = 4;
 
 }  // namespace
 
-void CostCurve::add(int32_t rows, double seconds) {
-  if (rows < 1 || rows > kMaxRows) return;
+CostCurve::Samples* CostCurve::of(int32_t rows) {
+  if (rows < 1 || rows > kMaxRows) return nullptr;
   if (by_rows_.size() < static_cast<size_t>(rows)) by_rows_.resize(static_cast<size_t>(rows));
-  Samples& s = by_rows_[static_cast<size_t>(rows) - 1];
+  return &by_rows_[static_cast<size_t>(rows) - 1];
+}
+
+bool CostCurve::leave_out(int32_t rows) {
+  Samples* const s = of(rows);
+  return s == nullptr || s->left_out++ < kMostLeftOut;
+}
+
+void CostCurve::add(int32_t rows, double seconds) {
+  Samples* const of_rows = of(rows);
+  if (of_rows == nullptr) return;
+  Samples& s = *of_rows;
   s.latest[static_cast<size_t>(s.count++) % kKept] = seconds;
   auto sorted = s.latest;
   const auto n = static_cast<std::ptrdiff_t>(std::min(static_cast<size_t>(s.count), kKept));

@@ -16,6 +16,9 @@ class CostCurve {
   explicit CostCurve(double growth) : growth_(growth) {}
 
   void add(int32_t rows, double seconds);
+  /// Leaves out a measurement of a step that was the first of its shape; false: so many have been
+  /// left out for this size that such steps seem to be usual.
+  bool leave_out(int32_t rows);
   /// Median duration of the latest steps with so many rows, interpolated from neighbouring sizes if
   /// there are none; 0 before the first measurement.
   double seconds(int32_t rows) const;
@@ -30,8 +33,12 @@ class CostCurve {
   struct Samples {
     std::array<double, kKept> latest{};
     int32_t count = 0;
+    int32_t left_out = 0;
     double median = 0;
   };
+
+  /// The samples of a size; nullptr: it is not distinguished.
+  Samples* of(int32_t rows);
 
   double growth_;
   std::vector<Samples> by_rows_;  ///< [rows - 1]

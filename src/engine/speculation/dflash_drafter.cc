@@ -92,6 +92,8 @@ class DflashDrafter final : public Drafter {
     failed_.clear();
   }
 
+  void settle() override { (void)model_.finish_context(); }
+
   std::optional<state::Checkpoint> context_rows(const DrafterState& of,
                                                 int32_t position) const override {
     const auto& state = static_cast<const DflashState&>(of);
@@ -157,11 +159,21 @@ class DflashDrafter final : public Drafter {
 
   /// A step of the drafter's model. Running generations take the memory of cached rows.
   Result<model::StepResult> forward(const model::StepPlan& plan) {
+    // Releasing rows does not help against memory that others hold.
+    constexpr int kMostInVain = 4;
+    int in_vain = 0;
     while (true) {
       auto result = model_.forward(plan);
       const bool full = !result.ok() && result.error().code == Error::Code::kOutOfMemory;
-      if (!full || !release_ || !release_()) return result;
+      const int64_t pages = pages_in_use();
+      if (!full || !release_ || in_vain == kMostInVain || !release_()) return result;
+      if (pages_in_use() == pages) ++in_vain;
     }
+  }
+
+  int64_t pages_in_use() const {
+    const state::StateStore& states = model_.states();
+    return states.pages_in_use() + states.window_pages_in_use();
   }
 
   /// Computes the planned context rows, and begins another plan. Where memory does not suffice for

@@ -102,6 +102,7 @@ bool DraftCosts::gain_possible(int32_t most) const {
 }
 
 size_t probability_class(double probability) {
+  if (!(probability > 0)) return 0;  // a drafter's rows may be NaN
   return std::min(kProbabilityClasses - 1,
                   static_cast<size_t>(probability * static_cast<double>(kProbabilityClasses)));
 }

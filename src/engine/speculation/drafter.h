@@ -67,6 +67,8 @@ class Drafter {
   /// With taps(): called after each step for the generations that use the drafter; in mode `auto`
   /// for decode rows only while drafting may pay, and for prompts once it does.
   virtual void observe(std::span<const ObservedRows> /*rows*/) {}
+  /// Waits for work that observe() has queued.
+  virtual void settle() {}
   /// What the drafter's own model has of the rows before `position`, for a generation that will
   /// begin with the same tokens; nothing if it lacks the last of them. The prefix cache keeps it
   /// with the target's state.

@@ -136,8 +136,11 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
     passes = std::max(passes, proposal.passes);
     wanting[i]->drafts->offer(drafter, std::move(proposal));
   }
-  if (!proposed.ok() || passes == 0 || first_steps() != first_steps_before) return;
-  entry.statistics.passes.add(static_cast<int32_t>(targets.size()), took.count() / passes);
+  if (!proposed.ok() || passes == 0) return;
+  CostCurve& costs_of_passes = entry.statistics.passes;
+  const auto size = static_cast<int32_t>(targets.size());
+  if (first_steps() != first_steps_before && costs_of_passes.leave_out(size)) return;
+  costs_of_passes.add(size, took.count() / passes);
 }
 
 void Drafters::observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
@@ -165,6 +168,12 @@ void Drafters::observe(size_t drafter, const model::StepPlan& plan,
   if (!observed.empty()) source.observe(observed);
 }
 
+void Drafters::settle() {
+  for (const DrafterEntry& entry : entries_) {
+    if (entry.drafter != nullptr) entry.drafter->settle();
+  }
+}
+
 int64_t Drafters::first_steps() const {
   return model_.first_steps() + (draft_ != nullptr ? draft_->first_steps() : 0);
 }
@@ -174,7 +183,7 @@ void Drafters::record_step(int32_t rows, int32_t sequences, double seconds) {
   since_plain_ = drafts ? since_plain_ + 1 : 0;
   since_drafts_ = drafts ? 0 : since_drafts_ + 1;
   const int64_t before = std::exchange(first_steps_, first_steps());
-  if (first_steps_ != before) return;
+  if (first_steps_ != before && steps_.leave_out(rows)) return;
   steps_.add(rows, seconds);
   if (!drafts || steps_.measured(sequences) == 0) return;
   const double further = std::max(0.0, seconds - steps_.seconds(sequences));

@@ -56,8 +56,10 @@ class Drafters {
   void observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
                std::span<const StepRows> sequences);
 
+  /// Waits for what the drafters still compute, so that it is not measured with the next step.
+  void settle();
   /// Records the duration of a step of decode rows, unless a step was the first of its shape
-  /// meanwhile (Model::first_steps()).
+  /// meanwhile (Model::first_steps(), CostCurve::leave_out()).
   void record_step(int32_t rows, int32_t sequences, double seconds);
   const CostCurve& step_costs() const { return steps_; }
 

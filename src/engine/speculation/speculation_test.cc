@@ -201,6 +201,12 @@ TEST(Drafters, StepsThatAreTheFirstOfTheirShapeAreNotMeasured) {
   EXPECT_EQ(drafters.step_costs().seconds(8), 0);
   drafters.record_step(8, 1, 2.0);
   EXPECT_EQ(drafters.step_costs().seconds(8), 2.0);
+  // But a shape that is captured again and again costs what that takes.
+  for (int i = 0; i < 20; ++i) {
+    ++model.first;
+    drafters.record_step(8, 1, 70.0);
+  }
+  EXPECT_EQ(drafters.step_costs().seconds(8), 70.0);
 }
 
 TEST(SequenceDrafts, IdleEndsWithTheRoundThatFindsADraft) {

@@ -109,9 +109,9 @@ bool allows_copies(const ConstMatrixView& rows) {
   return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 4 == 0;
 }
 
-/// Launches attend_N. `args`: with the rows' class and the plan.
+/// Launches attend_N. `args`: with the rows' class and the plan; also for attend_fold after it.
 void attend_rows(Stream& stream, const AttentionShape& shape, const AttendPlan& plan, int64_t rows,
-                 int multiprocessors, int64_t shared_bytes, AttendArgs args) {
+                 int multiprocessors, int64_t shared_bytes, AttendArgs& args) {
   args.tiles = plan.tiles;
   const int64_t blocks = rows * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
   args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
@@ -132,7 +132,7 @@ void attend_rows(Stream& stream, const AttentionShape& shape, const AttendPlan& 
 
 /// Launches attend_split_N, likewise.
 void attend_splits(Stream& stream, const AttentionShape& shape, const AttendSplitPlan& plan,
-                   int64_t rows, AttendArgs args) {
+                   int64_t rows, AttendArgs& args) {
   args.tiles = static_cast<int32_t>(blocks_of(args.group, plan.heads));
   args.warms_icache = 1;
   const Launch launch = {.grid = {u32(rows), u32(int64_t{shape.n_kv_heads} * args.tiles),
