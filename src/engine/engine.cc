@@ -19,6 +19,11 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
+/// Whether the step's duration is comparable with that of others: it has no prompt rows.
+bool only_decodes(const LaunchedStep& step) {
+  return std::ranges::all_of(step.planned, [](const PlannedRows& p) { return p.decodes(); });
+}
+
 }  // namespace
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
@@ -303,8 +308,7 @@ void Engine::finish_oldest_step() {
 
 /// Records the cost of a decode step; steps with prompt rows are not comparable.
 void Engine::learn(const LaunchedStep& step, double seconds) {
-  const auto decodes = [](const PlannedRows& p) { return p.decodes(); };
-  if (!std::ranges::all_of(step.planned, decodes)) return;
+  if (!only_decodes(step)) return;
   size_t rows = 0;
   for (const model::SequenceRows& s : step.plan.sequences) rows += s.tokens.size();
   drafters_.record_step(static_cast<int32_t>(rows),
@@ -409,7 +413,7 @@ void Engine::propose_drafts() {
 /// One forward pass with all rows, including all decode rows.
 Status Engine::compute(LaunchedStep& step) {
   drafts_ready_ = false;
-  drafters_.settle();
+  if (only_decodes(step)) drafters_.settle();
   const Clock::time_point begun = Clock::now();
   step.make_plan();
   auto result = model_.forward(step.plan);

@@ -1,6 +1,8 @@
 #include "kernels/cuda/attention.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "kernels/attention_rules.h"
 #include "kernels/cuda/attention_args.h"
@@ -10,12 +12,11 @@ namespace {
 
 constexpr Kernel kRopeTable = {"rope_append", "rope_table"};
 constexpr Kernel kAppend = {"rope_append", "qk_norm_rope_append"};
-constexpr Kernel kAttend1 = {"attend", "attend_1"};
-constexpr Kernel kAttend2 = {"attend", "attend_2"};
-constexpr Kernel kAttend4 = {"attend", "attend_4"};
-constexpr Kernel kSplit1 = {"attend_split", "attend_split_1"};
-constexpr Kernel kSplit2 = {"attend_split", "attend_split_2"};
-constexpr Kernel kSplit4 = {"attend_split", "attend_split_4"};
+constexpr std::array<Kernel, 3> kAttend = {
+    {{"attend", "attend_1"}, {"attend", "attend_2"}, {"attend", "attend_4"}}};
+constexpr std::array<Kernel, 3> kAttendSplit = {{{"attend_split", "attend_split_1"},
+                                                 {"attend_split", "attend_split_2"},
+                                                 {"attend_split", "attend_split_4"}}};
 constexpr Kernel kFold = {"attend", "attend_fold"};
 
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
@@ -82,26 +83,9 @@ void attend_prefill(Stream& stream, const BatchExtent& extent, AttendArgs args) 
   stream.launch(*prefill_kernel(args.dims.head_dim), launch, args);
 }
 
-const Kernel& attend_kernel(int heads) {
-  switch (heads) {
-    case 1:
-      return kAttend1;
-    case 2:
-      return kAttend2;
-    default:
-      return kAttend4;
-  }
-}
-
-const Kernel& attend_split_kernel(int heads) {
-  switch (heads) {
-    case 1:
-      return kSplit1;
-    case 2:
-      return kSplit2;
-    default:
-      return kSplit4;
-  }
+/// The one of three kernels that takes 1, 2 or 4 heads in a block.
+const Kernel& for_heads(const std::array<Kernel, 3>& kernels, int heads) {
+  return kernels[static_cast<size_t>(std::min(heads, 3) - 1)];
 }
 
 /// Whether attend_split_N can copy the rows, 16 bytes at a time.
@@ -127,7 +111,7 @@ void attend_rows(Stream& stream, const AttentionShape& shape, const AttendPlan& 
                          .block = {kAttendThreads},
                          .shared_bytes = u32(block_bytes),
                          .overlaps_previous = true};
-  stream.launch(attend_kernel(plan.heads), launch, args);
+  stream.launch(for_heads(kAttend, plan.heads), launch, args);
 }
 
 /// Launches attend_split_N, likewise.
@@ -140,7 +124,7 @@ void attend_splits(Stream& stream, const AttentionShape& shape, const AttendSpli
                          .block = {kAttendSplitThreads},
                          .shared_bytes = u32(plan.shared_bytes),
                          .overlaps_previous = true};
-  stream.launch(attend_split_kernel(plan.heads), launch, args);
+  stream.launch(for_heads(kAttendSplit, plan.heads), launch, args);
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 //     and k, for kMixBatch rows at once; after them the gated norm and its rounding, a warp for
 //     each row.
 //
-// Shared memory returns 128 bytes of registers in a cycle, also where all lanes read the same. With
-// two columns to a thread the q and k of a row take 768 cycles of it, with one twice as many.
+// Each column warp loads its quarter of a row's q and k once; k stays in registers for the
+// correction. If shared memory returns 128 bytes of registers in a cycle, also where all lanes read
+// the same, the loads of a row take 512 cycles.
 //
 // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
 // each other's code from the caches: the code is short, each part of it once.

@@ -24,19 +24,23 @@ __device__ __forceinline__ void begin_barriers(uint32_t first, int count) {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/// Waits until the barrier's phase of this parity is complete.
-__device__ __forceinline__ void wait_for_phase(uint32_t barrier, uint32_t parity) {
+/// Whether the barrier's phase of this parity is complete; waits for it for a while.
+__device__ __forceinline__ bool phase_completes(uint32_t barrier, uint32_t parity) {
   uint32_t done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n"
-        "}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+__device__ __forceinline__ void wait_for_phase(uint32_t barrier, uint32_t parity) {
+  while (!phase_completes(barrier, parity)) {
   }
 }
 
@@ -367,20 +371,10 @@ class TeamCopies {
 #if CHIMERE_BULK_COPIES
     if (!begun) return;
     const uint32_t lane = threadIdx.x % kWarp;
-    uint32_t done = lane < kTeam ? 0 : 1;
+    bool done = lane >= kTeam;
     do {
-      if (done == 0) {
-        asm volatile(
-            "{\n"
-            ".reg .pred p;\n"
-            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;\n"
-            "}"
-            : "=r"(done)
-            : "r"(arrived_ + 8 * lane), "r"(phase_)
-            : "memory");
-      }
-    } while (__all_sync(kFullWarp, done != 0) == 0);
+      if (!done) done = phase_completes(arrived_ + 8 * lane, phase_);
+    } while (__all_sync(kFullWarp, done) == 0);
     __syncwarp();
     phase_ ^= 1U;
 #else
