@@ -29,6 +29,7 @@ void ResponseStream::start_events_of(HttpResponse head) {
     waiting_.head = std::move(head);
     streaming_ = true;
     any_waiting_ = true;
+    if (write_) deferred_.store(true, std::memory_order_release);
   }
   wake_(Urgency::kNow);
 }
@@ -105,8 +106,8 @@ void ResponseStream::cancel() {
 }
 
 void ResponseStream::on_take(std::function<bool(Piece&)> write) {
+  const std::scoped_lock lock(mutex_);
   write_ = std::move(write);
-  deferred_.store(true, std::memory_order_release);
 }
 
 void ResponseStream::collect(Piece& out) {

@@ -42,7 +42,8 @@ class ResponseStream {
   };
   /// Registers a producer of deferred events: take() calls `write` on the connection's thread,
   /// which calls collect() and then appends its events to Piece::bytes. Returns false if it has
-  /// called neither. announce() requests a take(). To be called once, before start_events().
+  /// called neither. announce() requests a take(). To be called once, before start_events(), from
+  /// which on `write` is called, so that the head comes first.
   void on_take(std::function<bool(Piece&)> write);
   /// Moves everything that was sent without a producer to `out`, which is empty.
   void collect(Piece& out);
@@ -77,7 +78,7 @@ class ResponseStream {
   bool abandoned_ = false;
   bool cancelled_ = false;
   std::function<bool(Piece&)> write_;  ///< constant once `deferred_` is set
-  std::atomic<bool> deferred_ = false;
+  std::atomic<bool> deferred_ = false;  ///< the events have a producer and were started
   std::function<void()> action_;
 };
 

@@ -36,10 +36,13 @@ TEST(ResponseStream, TakeCollectsDeferredEventsWithoutAWakeUp) {
     piece.bytes += "kept";
     return true;
   });
+  EXPECT_EQ(stream.take().bytes, "");  // nothing comes before the head
   stream.start_events({});
   stream.announce();
   EXPECT_EQ(woken, 2);
-  EXPECT_EQ(stream.take().bytes, "kept");
+  const ResponseStream::Piece first = stream.take();
+  EXPECT_TRUE(first.head.has_value());
+  EXPECT_EQ(first.bytes, "kept");
   EXPECT_EQ(woken, 2);
   stream.event("new");
   EXPECT_EQ(woken, 3);

@@ -63,6 +63,7 @@ struct Client {
   bool take() {
     ResponseStream::Piece piece = stream->take();
     if (piece.head) head = std::move(piece.head);
+    EXPECT_TRUE(head || piece.bytes.empty()) << piece.bytes;
     text += piece.bytes;
     return piece.ended;
   }
