@@ -77,7 +77,7 @@ class ResponseStream {
   bool comments_ = false;  ///< the stream's type has comments
   bool abandoned_ = false;
   bool cancelled_ = false;
-  std::function<bool(Piece&)> write_;  ///< constant once `deferred_` is set
+  std::function<bool(Piece&)> write_;   ///< constant once `deferred_` is set
   std::atomic<bool> deferred_ = false;  ///< the events have a producer and were started
   std::function<void()> action_;
 };
