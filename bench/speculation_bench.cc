@@ -5,7 +5,7 @@
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
 //   [--threads N] [--draft-tokens N] [--modes off,auto] [--draft-model FILE] [--texts FILE,...]
 //   [--temperature T] [--top-k N] [--seed N] [--verify all] [--drafts likeliest]
-//   [--backend cpu|cuda]
+//   [--backend cpu|cuda] [--times FILE]
 //
 // EVALUATION: the folder models/evaluation. The modes alternate (off, mtp, ngram, auto, off, ...);
 // each mode has its own engine, whose draft statistics carry over from prompt to prompt, and the
@@ -16,7 +16,9 @@
 // --verify all: all drafts are verified, in every step, so that tok/step does not depend on
 // measured times; without `auto`, which measures. --drafts likeliest: the drafters do not draw
 // with the random numbers of sampled generations. --texts: sets to be continued instead of those of
-// EVALUATION, as draft_prompts.py writes them.
+// EVALUATION, as draft_prompts.py writes them. --times: steps take the times of the file (one of
+// step_times/), so that the modes are compared as on another machine, with the acceptance of this
+// model; the same command prints the same figures.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -27,6 +29,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -42,6 +45,7 @@
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "model/vocabulary.h"
+#include "simulated_times.h"
 #include "text/tokenizer.h"
 
 namespace chimere {
@@ -112,6 +116,7 @@ struct Options {
   bool verify_all = false;
   bool on_gpu = false;  ///< the first one
   bool likeliest_drafts = false;
+  std::optional<StepTimes> times;  ///< of another machine
   std::vector<Mode> modes = {{"off", Speculation::off()},
                              {"dflash", *Speculation::named("dflash")},
                              {"mtp", *Speculation::named("mtp")},
@@ -121,7 +126,7 @@ struct Options {
 
 /// With one thread its CPU time in seconds, which other processes hardly disturb; with several
 /// threads or a GPU the wall clock.
-double now(const Options& options) {
+double measured_now(const Options& options) {
   timespec t = {};
   clock_gettime(options.threads == 1 && !options.on_gpu ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC,
                 &t);
@@ -209,13 +214,45 @@ std::vector<Set> read_texts(const Options& options, const text::Tokenizer& token
   return sets;
 }
 
+/// The engine of a mode, and the machine that it seems to run on.
+struct Rig {
+  SimulatedClock clock;
+  std::optional<SimulatedModel> model;
+  std::optional<SimulatedModel> draft;
+  std::unique_ptr<engine::Engine> engine;
+
+  double now(const Options& options) const {
+    return options.times ? clock.seconds() : measured_now(options);
+  }
+};
+
+std::unique_ptr<Rig> make_rig(const Options& options, model::Model& model, model::Model* draft,
+                              const text::Tokenizer& tokenizer) {
+  static const std::vector<const engine::DrafterType*> likeliest = likeliest_drafters();
+  auto rig = std::make_unique<Rig>();
+  engine::EngineOptions wanted = {.draft_model = draft};
+  if (options.likeliest_drafts) wanted.drafters = likeliest;
+  if (!options.times) {
+    rig->engine = engine::Engine::create(model, tokenizer, wanted).value();
+    return rig;
+  }
+  rig->model.emplace(model, *options.times, rig->clock);
+  if (draft != nullptr) {
+    wanted.draft_model = &rig->draft.emplace(*draft, *options.times, rig->clock);
+  }
+  wanted.now = [&clock = rig->clock] { return clock.now(); };
+  rig->engine = engine::Engine::create(*rig->model, tokenizer, wanted).value();
+  return rig;
+}
+
 /// `first`: number of the first prompt in its set.
-RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, size_t first,
+RunResult run(const Rig& rig, std::span<const std::vector<int32_t>> prompts, size_t first,
               Speculation mode, const Options& options, float temperature) {
+  engine::Engine& engine = *rig.engine;
   RunResult result;
   result.ids.resize(prompts.size());
   const double steps = engine.counters().batch.sum;
-  const double begun = now(options);
+  const double begun = rig.now(options);
   for (size_t i = 0; i < prompts.size(); ++i) {
     engine::Request request;
     request.prompt = prompts[i];
@@ -238,7 +275,7 @@ RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prom
   }
   while (engine.step()) {
   }
-  result.seconds = now(options) - begun;
+  result.seconds = rig.now(options) - begun;
   result.steps = static_cast<int64_t>(engine.counters().batch.sum - steps);
   return result;
 }
@@ -247,11 +284,8 @@ RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prom
 bool measure(const Set& set, float temperature, const Options& options, model::Model& model,
              model::Model* draft, const text::Tokenizer& tokenizer) {
   const std::vector<Mode>& modes = options.modes;
-  const std::vector<const engine::DrafterType*> likeliest = likeliest_drafters();
-  engine::EngineOptions wanted = {.draft_model = draft};
-  if (options.likeliest_drafts) wanted.drafters = likeliest;
-  std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
-  for (auto& e : engines) e = engine::Engine::create(model, tokenizer, wanted).value();
+  std::vector<std::unique_ptr<Rig>> rigs(modes.size());
+  for (auto& rig : rigs) rig = make_rig(options, model, draft, tokenizer);
   std::vector<RunResult> sums(modes.size());
   std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
@@ -263,7 +297,7 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
     for (int r = 0; r < options.runs; ++r, ++turn) {
       for (size_t i = 0; i < modes.size(); ++i) {
         const size_t m = (turn + i) % modes.size();
-        RunResult result = run(*engines[m], prompts, first, modes[m].second, options, temperature);
+        RunResult result = run(*rigs[m], prompts, first, modes[m].second, options, temperature);
         if (r == 0 || result.seconds < best[m].seconds) best[m] = std::move(result);
       }
     }
@@ -328,17 +362,17 @@ void print_curve(const Options& options, model::Model& model, const std::vector<
           rows.tokens.push_back(prompt[static_cast<size_t>(r + 7 * i) % prompt.size()]);
           rows.logits_of.push_back(i);
         }
-        const double begun = now(options);
+        const double begun = measured_now(options);
         if (!model.forward({{rows}, update_draft_kv}).ok()) std::exit(2);
         (void)sequence->commit(1);
-        took[update_draft_kv ? 1 : 0].push_back(now(options) - begun);
+        took[update_draft_kv ? 1 : 0].push_back(measured_now(options) - begun);
       }
       const model::DraftStart from = {sequence.get(), prompt[static_cast<size_t>(r)]};
-      const double begun = now(options);
+      const double begun = measured_now(options);
       const Status drafted = model.draft({&from, 1}, n, [&](size_t, std::span<const float> logits) {
         return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
       });
-      if (drafted.ok()) took[2].push_back(now(options) - begun);
+      if (drafted.ok()) took[2].push_back(measured_now(options) - begun);
     }
     std::printf("%6d", n);
     for (const auto& t : took) std::printf(" %10.1f", t.empty() ? 0.0 : 1e6 * median(t));
@@ -381,7 +415,7 @@ int bench(const Options& options) {
   }
   const std::vector<Set> sets =
       options.texts.empty() ? read_sets(options, *tokenizer) : read_texts(options, *tokenizer);
-  if (!options.verify_all) {
+  if (!options.verify_all && !options.times) {
     print_curve(options, **model, sets[options.texts.empty() ? 1 : 0].prompts.front());
   }
   std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s %8s %8s\n", "prompts", "tokens", "mode",
@@ -405,7 +439,8 @@ int main(int argc, char** argv) {
                  "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
                  "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST] "
                  "[--draft-model FILE] [--texts FILE,...] [--temperature T] [--top-k N] "
-                 "[--seed N] [--verify all] [--drafts likeliest] [--backend cpu|cuda]\n");
+                 "[--seed N] [--verify all] [--drafts likeliest] [--backend cpu|cuda] "
+                 "[--times FILE]\n");
     return 2;
   }
   options.model = argv[1];
@@ -426,6 +461,10 @@ int main(int argc, char** argv) {
     if (name == "--texts") {
       std::istringstream list(argv[i + 1]);
       for (std::string path; std::getline(list, path, ',');) options.texts.push_back(path);
+      continue;
+    }
+    if (name == "--times") {
+      options.times = chimere::StepTimes::read(argv[i + 1]);
       continue;
     }
     if (name == "--temperature") {

@@ -2,8 +2,12 @@
 #define CHIMERE_BASE_STOPWATCH_H_
 
 #include <chrono>
+#include <functional>
 
 namespace chimere {
+
+/// A clock, which a simulation replaces.
+using Now = std::function<std::chrono::steady_clock::time_point()>;
 
 /// Measures the time since its construction.
 class Stopwatch {

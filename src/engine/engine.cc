@@ -10,14 +10,8 @@
 namespace chimere::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Steps between two reads of the model's expert counters, which may be in GPU memory.
 constexpr int64_t kStepsPerExpertUse = 64;
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
 
 /// Whether the step's duration is comparable with that of others: it has no prompt rows.
 bool only_decodes(const LaunchedStep& step) {
@@ -32,7 +26,7 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
       drafters_(
           {model, options.draft_model,
            [cache = options.cache] { return cache != nullptr && cache->evict_context_rows(); }},
-          options.drafters),
+          options.drafters, options.now),
       generations_(model, tokenizer, drafters_, options.context),
       scheduler_(model.states(), options.cache, options.max_running,
                  [this] { return warmups_.release(); }),
@@ -40,8 +34,12 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
                [this](const Generation& g) { return scheduler_.make_room_for(g); }),
       planner_(options.max_step_rows, options.max_itl_ratio),
       sampler_(model, options.pool),
-      pipeline_(model) {
+      pipeline_(model, options.now) {
   if (options.wake) masks_.emplace(options.wake);
+}
+
+double Engine::seconds_since(std::chrono::steady_clock::time_point then) const {
+  return std::chrono::duration<double>(options_.now() - then).count();
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
@@ -324,7 +322,7 @@ void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
     decoding += p.decodes();
   }
   sampler_.sample(step.planned, result);
-  last_step_ = Clock::now();
+  last_step_ = options_.now();
   ++counters_.steps;
   if (decoding > 0) {
     counters_.batch.add(static_cast<double>(decoding));
@@ -414,7 +412,7 @@ void Engine::propose_drafts() {
 Status Engine::compute(LaunchedStep& step) {
   drafts_ready_ = false;
   if (only_decodes(step)) drafters_.settle();
-  const Clock::time_point begun = Clock::now();
+  const auto begun = options_.now();
   step.make_plan();
   auto result = model_.forward(step.plan);
   if (!result.ok() && result.error().code == Error::Code::kOutOfMemory &&
@@ -442,16 +440,16 @@ Status Engine::compute_interleaved() {
   // Subtracts the longest gap between interleave points: early is better than one gap late.
   const double itl_budget =
       planner_.itl_budget() - std::min(longest_part_, planner_.itl_budget() / 2);
-  const Clock::time_point begun = Clock::now();
-  Clock::time_point resumed = begun;
+  const auto begun = options_.now();
+  auto resumed = begun;
   step_.make_plan();
   step_.plan.interleave = [&] {
     longest = std::max(longest, seconds_since(resumed));
-    resumed = Clock::now();
+    resumed = options_.now();
     if (!decoded.ok() || seconds_since(last_decode_) < itl_budget) return;
     decoded = decode_once();
     decoding += seconds_since(resumed);
-    resumed = Clock::now();
+    resumed = options_.now();
   };
   const auto result = model_.forward(step_.plan);
   step_.plan.interleave = {};

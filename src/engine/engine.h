@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "engine/background.h"
 #include "engine/generation.h"
@@ -54,6 +55,9 @@ struct EngineOptions {
   model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
+  /// Measures steps and drafts. What it says decides how many prompt rows a step has and which
+  /// drafts are verified.
+  Now now = std::chrono::steady_clock::now;
 };
 
 /// Gauges and totals of an engine.
@@ -162,6 +166,7 @@ class Engine {
   static bool drop_drafts(std::span<const PlannedRows> planned);
   void learn(const LaunchedStep& step, double seconds);
   void drop_finished();
+  double seconds_since(std::chrono::steady_clock::time_point then) const;
 
   model::Model& model_;
   EngineOptions options_;

@@ -64,7 +64,7 @@ bool OverlapPipeline::launch(std::span<const PlannedRows> planned) {
   for (size_t i = 0; i < planned.size(); ++i) {
     if (planned[i].samples) planned[i].generation->choose_on_device(step.plan.sequences[i]);
   }
-  step.launched = std::chrono::steady_clock::now();
+  step.launched = now_();
   if (!model_.launch(step.plan).ok()) return false;
   step.advance();
   for (const PlannedRows& p : planned) {

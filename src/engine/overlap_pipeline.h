@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stopwatch.h"
 #include "engine/step_planner.h"
 #include "model/model.h"
 #include "state/state_store.h"
@@ -43,7 +44,8 @@ struct LaunchedStep {
 /// thread.
 class OverlapPipeline {
  public:
-  explicit OverlapPipeline(model::Model& model) : model_(model) {}
+  /// `now`: see EngineOptions.
+  OverlapPipeline(model::Model& model, Now now) : model_(model), now_(std::move(now)) {}
   ~OverlapPipeline() { discard(); }
   OverlapPipeline(const OverlapPipeline&) = delete;
   OverlapPipeline& operator=(const OverlapPipeline&) = delete;
@@ -65,6 +67,7 @@ class OverlapPipeline {
 
  private:
   model::Model& model_;
+  Now now_;
   std::array<LaunchedStep, 2> steps_;  ///< memory is reused
   size_t first_ = 0;
   size_t size_ = 0;

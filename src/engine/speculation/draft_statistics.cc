@@ -58,12 +58,12 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   }
   if (probes_ < kProbes) {
     ++probes_;
-    idle_ = kBetweenProbes;
+    idle_ = stopped_ ? kBetweenProbes : kBetweenFirstProbes;
     return DraftDecision::kProbe;
   }
   if (gain_expected) {
     phase_ = Phase::kWarmup;
-    idle_ = kWarmupRounds;
+    idle_ = stopped_ ? kWarmupRounds : 1;  // else it has read rows from the first one on
   } else {
     stop_drafting();
   }
@@ -73,6 +73,7 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
 /// The next decision needs one more probe.
 void DraftPolicy::stop_drafting() {
   phase_ = Phase::kProbing;
+  stopped_ = true;
   probes_ = kProbes - 1;
   idle_ = next_idle_;
   next_idle_ = std::min(4 * next_idle_, kLongestIdle);

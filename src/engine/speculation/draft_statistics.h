@@ -32,9 +32,10 @@ class Acceptance {
 
 /// Decides whether a drafter that computes pays: keeps the balance of tokens gained and time spent.
 /// Single probing drafts first measure the cost; only if a gain is possible does a trial
-/// follow, before which the MTP head's KV cache is updated with the generations' rows. After each
-/// failed probe or trial the next one comes four times later, so that drafting that does not pay
-/// costs next to nothing.
+/// follow, before which the MTP head's KV cache is updated with the generations' rows. An engine
+/// begins with that at once, since the loss is a few tokens, once; later probes and trials are
+/// spread over many rounds. After each failed probe or trial the next one comes four times later,
+/// so that drafting that does not pay costs next to nothing.
 class DraftPolicy {
  public:
   /// Mean gain of a round, in tokens, below which drafting stops: updating the MTP head's KV cache
@@ -55,7 +56,7 @@ class DraftPolicy {
   /// Mean gain of a round.
   double mean() const { return mean_; }
   /// Drafting now or soon: the drafter reads decode rows (the MTP head's KV cache, taps).
-  bool reads_rows() const { return phase_ != Phase::kProbing; }
+  bool reads_rows() const { return phase_ != Phase::kProbing || !stopped_; }
   /// It reads prompt rows too, which costs more: only after a successful trial.
   bool reads_prompts() const { return phase_ == Phase::kDrafting && trial_ >= kTrialRounds; }
 
@@ -64,13 +65,16 @@ class DraftPolicy {
   void stop_drafting();
 
   static constexpr int32_t kTrialRounds = 12;
-  static constexpr int32_t kBetweenProbes = 64;  ///< rounds; a probe takes less than one
+  /// Rounds from one probe to the next, which takes less than one.
+  static constexpr int32_t kBetweenFirstProbes = 4;
+  static constexpr int32_t kBetweenProbes = 64;
 
   Phase phase_ = Phase::kProbing;
   double mean_ = 0;
-  int32_t probes_ = 0;             ///< since drafting began or stopped
-  int32_t trial_ = 0;              ///< rounds recorded since drafting began
-  int32_t idle_ = kBetweenProbes;  ///< rounds until the next probe or trial
+  bool stopped_ = false;                ///< a decision or a trial has ended drafting before
+  int32_t probes_ = 0;                  ///< since drafting began or stopped
+  int32_t trial_ = 0;                   ///< rounds recorded since drafting began
+  int32_t idle_ = kBetweenFirstProbes;  ///< rounds until the next probe or trial
   int32_t next_idle_ = 512;
 };
 

@@ -11,8 +11,6 @@
 namespace chimere::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Steps without drafts are the baseline for drafts: the first few, and one periodically.
 constexpr int32_t kFirstPlainSteps = 4;
 constexpr int32_t kMaxStepsSincePlain = 64;
@@ -37,8 +35,8 @@ constexpr int32_t kMaxExpected = 15;
 
 }  // namespace
 
-Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* const> types)
-    : model_(models.target), draft_(models.draft) {
+Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* const> types, Now now)
+    : now_(std::move(now)), model_(models.target), draft_(models.draft) {
   for (const DrafterType* type : types) {
     entries_.push_back(
         {type,
@@ -127,9 +125,9 @@ void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences,
     targets.push_back({s.history, s.state, s.drafts->state(drafter), &builders[i]});
   }
   const int64_t first_steps_before = first_steps();
-  const auto begun = Clock::now();
+  const auto begun = now_();
   const Status proposed = entry.drafter->propose(targets);
-  const std::chrono::duration<double> took = Clock::now() - begun;
+  const std::chrono::duration<double> took = now_() - begun;
   int32_t passes = 0;
   for (size_t i = 0; i < wanting.size(); ++i) {
     Proposal proposal = builders[i].take();

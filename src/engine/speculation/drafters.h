@@ -2,12 +2,14 @@
 #ifndef CHIMERE_ENGINE_SPECULATION_DRAFTERS_H_
 #define CHIMERE_ENGINE_SPECULATION_DRAFTERS_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "engine/speculation/cost_curve.h"
 #include "engine/speculation/drafter.h"
 #include "engine/speculation/sequence_drafts.h"
@@ -38,7 +40,9 @@ struct StepRows {
 class Drafters {
  public:
   /// One drafter for each type that the models can serve. The models must outlive the drafters.
-  Drafters(const DrafterModels& models, std::span<const DrafterType* const> types);
+  /// `now` measures passes.
+  Drafters(const DrafterModels& models, std::span<const DrafterType* const> types,
+           Now now = std::chrono::steady_clock::now);
 
   /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
   /// `constraint`: of its output, whose expected tokens are drafts, too; nullptr: none.
@@ -78,6 +82,7 @@ class Drafters {
   /// Model::first_steps() of all models.
   int64_t first_steps() const;
 
+  Now now_;
   model::Model& model_;
   const model::Model* draft_;               ///< DrafterModels::draft
   std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
