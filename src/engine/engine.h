@@ -54,6 +54,9 @@ struct EngineOptions {
   model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
+  /// Called once: the first request goes without a drafter's drafts for want of memory. May be
+  /// empty; must not block.
+  std::function<void()> draft_memory_full = {};
 };
 
 /// Gauges and totals of an engine.
@@ -73,6 +76,7 @@ struct EngineCounters {
   int64_t evictions = 0;         ///< requests suspended because the state store was full
   kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
   int64_t masks_beside = 0;      ///< token masks computed on another thread
+  SpeculationCounts speculation;
   BatchHistogram batch;          ///< decoding requests per decode step
 };
 

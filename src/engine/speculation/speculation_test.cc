@@ -396,15 +396,15 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
     FakeModel plain(64);
     const Outcome expected = run(request, plain);
     ASSERT_EQ(expected.tokens.size(), 300U);
-    EXPECT_EQ(expected.speculation.drafted, 0);
+    EXPECT_EQ(expected.speculation.drafted(), 0);
 
     request.speculation = *Speculation::named("mtp");
     FakeModel model(64);
     const Outcome fast = run(request, model);
     EXPECT_EQ(ids(fast), ids(expected));
-    EXPECT_GT(fast.speculation.accepted, 100);
-    EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
-    EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted));
+    EXPECT_GT(fast.speculation.accepted(), 100);
+    EXPECT_LT(fast.speculation.accepted(), fast.speculation.drafted());
+    EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted()));
     EXPECT_EQ(model.states().slots_in_use(), 0);
     EXPECT_EQ(model.states().pending_rows_in_use(), 0);
   }
@@ -423,9 +423,9 @@ TEST(Speculation, VerifiesAllDraftsInEveryStep) {
   const Outcome o = run(request, model);
   ASSERT_EQ(o.tokens.size(), 300U);
   const auto decode_steps = static_cast<int64_t>(model.steps) - 1;
-  EXPECT_EQ(o.speculation.accepted, 299 - decode_steps);
+  EXPECT_EQ(o.speculation.accepted(), 299 - decode_steps);
   // The last steps can use 3, 2, 1 and no drafts.
-  EXPECT_GE(o.speculation.drafted, kChain * decode_steps - (1 + 2 + 3 + 4));
+  EXPECT_GE(o.speculation.drafted(), kChain * decode_steps - (1 + 2 + 3 + 4));
 }
 
 TEST(Speculation, LookupDraftsRepetitions) {
@@ -445,7 +445,7 @@ TEST(Speculation, LookupDraftsRepetitions) {
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
   // The number of drafts per step depends on measured step costs.
-  EXPECT_GT(fast.speculation.accepted, 40);
+  EXPECT_GT(fast.speculation.accepted(), 40);
   EXPECT_LT(model.steps, plain.steps - 40);
 }
 
@@ -480,7 +480,7 @@ TEST(Speculation, DraftsFromTheTablesOfARequest) {
   FakeModel model(64);
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
-  EXPECT_GT(fast.speculation.accepted, 8);
+  EXPECT_GT(fast.speculation.accepted(), 8);
   EXPECT_LT(model.steps, plain.steps);
 }
 
