@@ -77,7 +77,7 @@ struct EngineCounters {
   kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
   int64_t masks_beside = 0;      ///< token masks computed on another thread
   SpeculationCounts speculation;
-  BatchHistogram batch;          ///< decoding requests per decode step
+  BatchHistogram batch;  ///< decoding requests per decode step
 };
 
 /// The scheduler. Its caller drives it: submit() and cancel() at any time (also from callbacks),
