@@ -49,11 +49,10 @@ int64_t bytes_of(const runtime::LoadedModel& loaded) {
 }
 
 std::string draft_memory_full_text(bool on_gpu) {
-  return std::string(
-             "Some requests go without the drafter's drafts: the memory of its keys and "
-             "values is full") +
-         (on_gpu ? " on the GPU. A larger --ctx gives it more."
-                 : ", an eighth of --state-memory at most. A larger --state-memory gives it more.");
+  return fmt::format(
+      "Some requests go without the drafter's drafts: the memory of its keys and values is full{}",
+      on_gpu ? " on the GPU. A larger --ctx gives it more."
+             : ", an eighth of --state-memory at most. A larger --state-memory gives it more.");
 }
 
 class TextModel final : public serving::ResidentModel {
