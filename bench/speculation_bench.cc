@@ -267,8 +267,8 @@ RunResult run(const Rig& rig, std::span<const std::vector<int32_t>> prompts, siz
       for (const auto& t : o.tokens) result.ids[i].push_back(t.id);
       result.tokens += static_cast<int64_t>(o.tokens.size());
       result.decoded += static_cast<int64_t>(o.tokens.size()) - 1;
-      result.drafted += o.speculation.drafted;
-      result.accepted += o.speculation.accepted;
+      result.drafted += o.speculation.drafted();
+      result.accepted += o.speculation.accepted();
       result.asked += o.speculation.requested;
     };
     if (!engine.submit(std::move(request)).ok()) std::exit(2);

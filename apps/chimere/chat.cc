@@ -462,7 +462,8 @@ class Chat {
       tell("There is no answer yet.");
       return {};
     }
-    tell(fmt::format("{}\nThe conversation fills {} of {} tokens of the context.", last,
+    tell(last);
+    tell(fmt::format("The conversation fills {} of {} tokens of the context.",
                      session_->last_tokens(), session_->context()));
     return {};
   }

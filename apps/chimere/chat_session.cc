@@ -182,7 +182,9 @@ Status ChatSession::answer(Conversation::Prompt prompt) {
                       {"finish", finish_name(generation)},
                       {"seed", last_seed_}});
   }
-  if (shows_statistics(line_.settings)) show_note(statistics(generation, last_seed_));
+  if (shows_statistics(line_.settings)) {
+    show_note(message_rows(statistics(generation, last_seed_)));
+  }
   last_reasoning_ = stream.reasoning();
   if (outcome.prefix) prefix_ = std::move(outcome.prefix);
   outcome.prefix.reset();

@@ -125,10 +125,10 @@ std::string statistics(const Generation& generation, uint64_t seed) {
   std::string prompt = fmt::format("{} prompt tokens", o.prompt_tokens);
   if (o.reused_tokens > 0) prompt += fmt::format(", {} of them from the cache", o.reused_tokens);
   std::string drafts;
-  if (o.speculation.drafted > 0) {
-    drafts =
-        fmt::format(", {} of {} drafts accepted", o.speculation.accepted, o.speculation.drafted);
+  for (const engine::DraftCounts& of : o.speculation.sources) {
+    drafts += fmt::format(", {} {} of {}", of.source, of.accepted, of.drafted);
   }
+  if (!drafts.empty()) drafts += " drafts accepted";
   return fmt::format("{} ({:.1f} tok/s); {} tokens ({:.1f} tok/s{}); {}; seed {}", prompt,
                      prompt_rate(o), o.tokens.size(), decode_rate(o), drafts,
                      finish_name(generation), seed);

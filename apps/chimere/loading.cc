@@ -34,11 +34,19 @@ Result<runtime::ModelPath> find_model_or_suggest(const std::string& name, const 
 
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
                                                  runtime::ShippedModel shipped) {
+  const LoadMessages messages(settings);
+  return open_model(settings, name, shipped, messages.observer());
+}
+
+Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
+                                                 runtime::ShippedModel shipped,
+                                                 const runtime::LoadObserver& observer) {
   CHIMERE_TRY(const runtime::ModelPath found,
               find_model_or_suggest(name.empty() ? settings.get(settings::kModel) : name, settings,
                                     shipped));
-  if (found.shipped && !settings.get(settings::kQuiet))
-    show_line("Using the shipped model " + found.path + " (-m MODEL chooses another)");
+  if (found.shipped) {
+    observer.say("Using the shipped model " + found.path + " (-m MODEL chooses another)");
+  }
   return gguf::Reader::open(found.path);
 }
 

@@ -35,6 +35,10 @@ Result<runtime::ModelPath> find_model_or_suggest(
 Result<std::unique_ptr<gguf::Reader>> open_model(
     const Settings& settings, const std::string& name = "",
     runtime::ShippedModel shipped = runtime::ShippedModel::kText);
+/// The same, with the notice to `observer`.
+Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
+                                                 runtime::ShippedModel shipped,
+                                                 const runtime::LoadObserver& observer);
 
 /// Notices and the progress of the upload on standard error unless --quiet is given, and warnings
 /// always. Must outlive its observer.

@@ -48,6 +48,13 @@ int64_t bytes_of(const runtime::LoadedModel& loaded) {
   return static_cast<int64_t>(loaded.file->file_bytes()) + all;
 }
 
+std::string draft_memory_full_text(bool on_gpu) {
+  return fmt::format(
+      "Some requests go without the drafter's drafts: the memory of its keys and values is full{}",
+      on_gpu ? " on the GPU. A larger --ctx gives it more."
+             : ", an eighth of --state-memory at most. A larger --state-memory gives it more.");
+}
+
 class TextModel final : public serving::ResidentModel {
  public:
   explicit TextModel(runtime::LoadedModel loaded) : loaded_(std::move(loaded)) {}
@@ -62,7 +69,12 @@ class TextModel final : public serving::ResidentModel {
                       .max_running = static_cast<int32_t>(settings.get(settings::kMaxRunning)),
                       .context = loaded_.context,
                       .pool = loaded_.pool.get(),
-                      .draft_model = loaded_.draft_model()};
+                      .draft_model = loaded_.draft_model(),
+                      .draft_memory_full = [log = context.log, id, gpu = loaded_.gpu != nullptr] {
+                        log(serving::LogLine("model_warning")
+                                .add("model", id)
+                                .add("what", draft_memory_full_text(gpu)));
+                      }};
     const auto tell = [log = context.log](const std::string& what) {
       log(serving::LogLine("prefix_cache").add("what", what));
     };

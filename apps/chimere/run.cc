@@ -43,6 +43,10 @@ Json outcome_json(const Generation& generation, const GenerationStream& stream, 
   const engine::Outcome& o = generation.outcome;
   Json ids = Json::array();
   for (const auto& t : o.tokens) ids.push_back(t.id);
+  Json drafts = Json::object();
+  for (const engine::DraftCounts& of : o.speculation.sources) {
+    drafts[std::string(of.source)] = {{"drafted", of.drafted}, {"accepted", of.accepted}};
+  }
   return {{"text", stream.answer()},
           {"reasoning", stream.reasoning()},
           {"tokens", o.tokens.size()},
@@ -51,8 +55,9 @@ Json outcome_json(const Generation& generation, const GenerationStream& stream, 
           {"reused_tokens", o.reused_tokens},
           {"prompt_tok_s", prompt_rate(o)},
           {"decode_tok_s", decode_rate(o)},
-          {"drafted", o.speculation.drafted},
-          {"accepted", o.speculation.accepted},
+          {"drafted", o.speculation.drafted()},
+          {"accepted", o.speculation.accepted()},
+          {"drafts", std::move(drafts)},
           {"thinking_tokens", o.thinking.tokens},
           {"thinking_end", engine::thinking_end_name(o.thinking.end)},
           {"finish", finish_name(generation)},
@@ -178,7 +183,7 @@ Status run(CommandLine line, const RunFlags& flags) {
   if (line.json) {
     print_json(outcome_json(generation, stream, seed));
   } else if (shows_statistics(line.settings)) {
-    show_note(statistics(generation, seed));
+    show_note(message_rows(statistics(generation, seed)));
   }
   return kept;
 }

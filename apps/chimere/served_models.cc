@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -14,9 +16,11 @@
 #include "loading.h"
 #include "model/model.h"
 #include "runtime/adapters.h"
+#include "runtime/gpu.h"
 #include "runtime/memory_budget.h"
 #include "runtime/model_catalogue.h"
 #include "runtime/model_facts.h"
+#include "transfer_progress.h"
 
 namespace chimere::app {
 namespace {
@@ -35,18 +39,51 @@ int64_t modified(const std::string& path) {
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
 }
 
-/// Writes to the log what loading says, and passes the progress on.
-runtime::LoadObserver log_observer(const ServeLog& log, const std::string& id,
-                                   const ModelSource::Progress& progress) {
+/// Writes to the log what loading says. `id`: of the model; empty: not known yet.
+runtime::LoadObserver log_observer(const ServeLog& log, const std::string& id) {
+  const auto writer = [&](const char* event) {
+    return [log, id, event](const std::string& text) {
+      serving::LogLine line(event);
+      if (!id.empty()) line.add("model", id);
+      log(line.add("what", text));
+    };
+  };
   runtime::LoadObserver out;
-  out.notice = [log, id](const std::string& text) {
-    log(serving::LogLine("model_notice").add("model", id).add("what", text));
-  };
-  out.warning = [log, id](const std::string& text) {
-    log(serving::LogLine("model_warning").add("model", id).add("what", text));
-  };
+  out.notice = writer("model_notice");
+  out.warning = writer("model_warning");
+  return out;
+}
+
+/// The same, and passes the progress on.
+runtime::LoadObserver load_observer(const ServeLog& log, const std::string& id,
+                                    const ModelSource::Progress& progress) {
+  runtime::LoadObserver out = log_observer(log, id);
   out.upload = [progress](int64_t done, int64_t total) {
     progress(static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total)));
+  };
+  return out;
+}
+
+/// The same for a model that is loaded at the start: the progress is logged, or a bar on a
+/// terminal.
+runtime::LoadObserver start_observer(const ServeLog& log, const std::string& id) {
+  const auto bar = std::make_shared<std::optional<TransferProgress>>();
+  const auto after_bar = [bar](std::function<void(const std::string&)> write) {
+    return [bar, write = std::move(write)](const std::string& text) {
+      bar->reset();
+      write(text);
+    };
+  };
+  const runtime::LoadObserver written = log_observer(log, id);
+  runtime::LoadObserver out;
+  out.notice = after_bar(written.notice);
+  out.warning = after_bar(written.warning);
+  out.upload = [bar, written](int64_t done, int64_t total) {
+    if (!*bar) {
+      bar->emplace("Loading", runtime::kQuietUpload, TransferProgress::Unit::kBytes,
+                   written.notice);
+    }
+    (*bar)->show(done, total);
   };
   return out;
 }
@@ -55,7 +92,7 @@ class Builder {
  public:
   Builder(const ServeContext& context, int64_t budget) : context_(context), budget_(budget) {}
 
-  /// `open`: the model's file, for its first load, which reports as other commands do; or nullptr.
+  /// `open`: the model's file, for its first load, at the start; or nullptr.
   /// `kind` kNone: as the file says.
   Result<ModelSource> source(runtime::CatalogueModel model, ModelKind kind,
                              std::unique_ptr<gguf::Reader> open) const {
@@ -130,12 +167,12 @@ class Builder {
                            : kind == ModelKind::kEmbedding ? &load_embedding_model
                                                            : &load_text_model;
     if (file != nullptr) {
-      LoadMessages messages(model.settings);
-      return load_kind(std::move(file), model.name, model.settings, context, messages.observer());
+      return load_kind(std::move(file), model.name, model.settings, context,
+                       start_observer(context.log, model.name));
     }
     CHIMERE_TRY(file, gguf::Reader::open(model.path));
     return load_kind(std::move(file), model.name, model.settings, context,
-                     log_observer(context.log, model.name, progress));
+                     load_observer(context.log, model.name, progress));
   }
 
   const ServeContext& context_;
@@ -177,8 +214,11 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     out.with_folder = true;
   }
 
-  Settings opening = settings;
-  if (!start) CHIMERE_CHECK_OK(opening.set(settings::kQuiet, "1", "reload"));  // said at the start
+  runtime::LoadObserver opening;
+  if (start) opening = log_observer(context.log, "");
+  const auto open = [&](const std::string& name) {
+    return open_model(settings, name, runtime::ShippedModel::kText, opening);
+  };
 
   const auto taken = [&](const std::string& id) {
     return std::ranges::any_of(out.sources, [&](const ModelSource& source) {
@@ -221,16 +261,16 @@ Result<ServedModels> served_models(const ServeContext& context, bool start) {
     return {};
   };
   if (file.empty() || !settings.get(settings::kModel).empty()) {
-    CHIMERE_TRY(auto opened, open_model(opening));
+    CHIMERE_TRY(auto opened, open(""));
     CHIMERE_CHECK_OK(add(std::move(opened), settings.get(settings::kAlias), ModelKind::kText));
   }
   if (const std::string& name = settings.get(settings::kEmbeddingModel);
       !name.empty() && name != "none") {
-    CHIMERE_TRY(auto opened, open_model(opening, name));
+    CHIMERE_TRY(auto opened, open(name));
     CHIMERE_CHECK_OK(add(std::move(opened), "", ModelKind::kEmbedding));
   }
   if (const std::string& name = settings.get(settings::kRerankModel); !name.empty()) {
-    CHIMERE_TRY(auto opened, open_model(settings, name));
+    CHIMERE_TRY(auto opened, open(name));
     CHIMERE_CHECK_OK(add(std::move(opened), "", ModelKind::kReranking));
   }
   for (runtime::CatalogueModel& model : catalogue) {

@@ -28,9 +28,9 @@ struct ServedModels {
   bool with_folder = false;                   ///< those of the model folder are among them
 };
 
-/// Opens the files and reads what they are, without loading them. `start`: messages about the
-/// default model go to standard error as other commands write them. Errors: those of open_model(),
-/// read_catalogue() and folder_catalogue().
+/// Opens the files and reads what they are, without loading them. `start`: not a reload, which says
+/// nothing of the default model again. Errors: those of open_model(), read_catalogue() and
+/// folder_catalogue().
 Result<ServedModels> served_models(const ServeContext& context, bool start);
 
 }  // namespace chimere::app

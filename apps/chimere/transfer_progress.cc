@@ -9,9 +9,11 @@
 
 namespace chimere::app {
 
-TransferProgress::TransferProgress(std::string what, double quiet, Unit unit)
+TransferProgress::TransferProgress(std::string what, double quiet, Unit unit,
+                                   std::function<void(const std::string&)> line)
     : what_(std::move(what)),
       unit_(unit),
+      line_(std::move(line)),
       pause_(terminal_ ? 0.2 : 10),
       next_(quiet > 0 ? std::max(quiet, pause_) : 0) {}
 
@@ -33,6 +35,8 @@ void TransferProgress::show(int64_t done, int64_t total) {
     std::string text = terminal::progress_bar(progress, columns);
     text.resize(std::max(text.size(), static_cast<size_t>(std::max(columns, 0))), ' ');
     std::cerr << '\r' << text << std::flush;
+  } else if (line_) {
+    line_(terminal::progress_text(progress));
   } else {
     std::cerr << terminal::progress_text(progress) << '\n';
   }

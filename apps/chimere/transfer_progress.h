@@ -3,6 +3,7 @@
 #define CHIMERE_APPS_CHIMERE_TRANSFER_PROGRESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/stopwatch.h"
@@ -16,8 +17,10 @@ class TransferProgress {
   enum class Unit { kBytes, kThings };
 
   /// `what` begins the line: "Pulling". Prints nothing in the first `quiet` seconds, nor at all if
-  /// the work ends before.
-  explicit TransferProgress(std::string what, double quiet = 0, Unit unit = Unit::kBytes);
+  /// the work ends before. `line` writes the lines where there is no terminal, instead of standard
+  /// error.
+  explicit TransferProgress(std::string what, double quiet = 0, Unit unit = Unit::kBytes,
+                            std::function<void(const std::string&)> line = {});
   ~TransferProgress();
   TransferProgress(const TransferProgress&) = delete;
   TransferProgress& operator=(const TransferProgress&) = delete;
@@ -29,6 +32,7 @@ class TransferProgress {
  private:
   std::string what_;
   Unit unit_;
+  std::function<void(const std::string&)> line_;
   bool terminal_ = is_terminal(StandardStream::kError);
   double pause_;  ///< seconds between two lines
   double next_;   ///< when the next line is due

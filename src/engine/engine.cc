@@ -179,6 +179,7 @@ EngineCounters Engine::counters() const {
   now.warmups_computed = warmups_.counters().computed;
   now.warmups_cached = warmups_.counters().cached;
   now.warmups_dropped = warmups_.counters().dropped;
+  now.speculation = drafters_.counts();
   return now;
 }
 
@@ -406,6 +407,9 @@ void Engine::propose_drafts() {
     if (g->drafts() != nullptr) drafting_.push_back(g->drafting());
   }
   drafters_.propose(drafting_, decoding, planner_.draft_rows(scheduler_.running()));
+  if (options_.draft_memory_full && drafters_.counts().memory_shortages > 0) {
+    std::exchange(options_.draft_memory_full, {})();
+  }
 }
 
 /// One forward pass with all rows, including all decode rows.

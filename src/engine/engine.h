@@ -58,6 +58,9 @@ struct EngineOptions {
   /// Measures steps and drafts. What it says decides how many prompt rows a step has and which
   /// drafts are verified.
   Now now = std::chrono::steady_clock::now;
+  /// Called once: the first request goes without a drafter's drafts for want of memory. May be
+  /// empty; must not block.
+  std::function<void()> draft_memory_full = {};
 };
 
 /// Gauges and totals of an engine.
@@ -71,13 +74,14 @@ struct EngineCounters {
   int64_t warmup_tokens = 0;     ///< tokens computed by idle-time prefix-cache warm-up
   int64_t warmups_waiting = 0;   ///< prefix-cache warm-ups that wait or are being computed
   int64_t warmups_computed = 0;
-  int64_t warmups_cached = 0;    ///< warm-ups whose state was in the prefix cache already
-  int64_t warmups_dropped = 0;   ///< for lack of memory, or because too many were waiting
-  int64_t generated_tokens = 0;  ///< sampled
-  int64_t evictions = 0;         ///< requests suspended because the state store was full
-  kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
-  int64_t masks_beside = 0;      ///< token masks computed on another thread
-  BatchHistogram batch;          ///< decoding requests per decode step
+  int64_t warmups_cached = 0;     ///< warm-ups whose state was in the prefix cache already
+  int64_t warmups_dropped = 0;    ///< for lack of memory, or because too many were waiting
+  int64_t generated_tokens = 0;   ///< sampled
+  int64_t evictions = 0;          ///< requests suspended because the state store was full
+  kernels::ExpertUse experts;     ///< of requests that may skip experts; updated every few steps
+  int64_t masks_beside = 0;       ///< token masks computed on another thread
+  SpeculationCounts speculation;  ///< of all requests
+  BatchHistogram batch;           ///< decoding requests per decode step
 };
 
 /// The scheduler. Its caller drives it: submit() and cancel() at any time (also from callbacks),

@@ -160,7 +160,9 @@ TEST(Engine, CertainTextTakesFewSteps) {
   EXPECT_EQ(seen.outcome.reason, FinishReason::kStop);
   EXPECT_EQ(seen.outcome.text.substr(1), "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
   EXPECT_LE(model.steps, 5U) << "27 tokens";
-  EXPECT_EQ(seen.outcome.speculation.drafted, seen.outcome.speculation.accepted);
+  EXPECT_EQ(seen.outcome.speculation.drafted(), seen.outcome.speculation.accepted());
+  ASSERT_EQ(seen.outcome.speculation.sources.size(), 1U);
+  EXPECT_EQ(seen.outcome.speculation.sources[0].source, kConstraintSource);
 }
 
 TEST(Engine, BatchingChangesNothing) {

@@ -149,7 +149,7 @@ TEST_P(NextTurn, DraftsDoNotChangeTheAnswer) {
   const Outcome want = Server(file_, /*cached=*/false).ask(request);
   request.speculation = {.drafters = ~uint32_t{0}, .always = true};
   const Outcome got = Server(file_, /*cached=*/true).ask(request);
-  EXPECT_GT(got.speculation.drafted, got.speculation.accepted);
+  EXPECT_GT(got.speculation.drafted(), got.speculation.accepted());
   ASSERT_EQ(got.tokens.size(), want.tokens.size());
   for (size_t i = 0; i < want.tokens.size(); ++i) {
     ASSERT_EQ(got.tokens[i].id, want.tokens[i].id) << "token " << i;

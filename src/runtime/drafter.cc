@@ -100,10 +100,14 @@ DrafterFacts drafter_facts(const LoadedDrafter& drafter) {
           .block_size = drafter.model->block_draft()->block_size};
 }
 
-std::string drafter_text(const LoadedDrafter& drafter, const std::string& device) {
+std::string drafter_text(const LoadedDrafter& drafter, const Settings& settings,
+                         const std::string& device) {
   const DrafterFacts facts = drafter_facts(drafter);
-  return fmt::format("Drafting with {}: {}, blocks of {} tokens, on {}", facts.name,
-                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size, device);
+  const bool when_faster = settings.get(settings::kSpeculate) == "auto";
+  return fmt::format("{} {}: {}, blocks of {} tokens, on {}{}",
+                     when_faster ? "Drafter" : "Drafting with", facts.name,
+                     human_bytes(static_cast<double>(facts.bytes)), facts.block_size, device,
+                     when_faster ? "; --speculate auto uses it where that is faster" : "");
 }
 
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows) {

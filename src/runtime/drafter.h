@@ -35,8 +35,10 @@ struct DrafterFacts {
   int32_t block_size = 0;  ///< rows of a block
 };
 DrafterFacts drafter_facts(const LoadedDrafter& drafter);
-/// "Drafting with mini-dflash: 4.01 MB, blocks of 16 tokens, on the CPU". `device`: "the CPU".
-std::string drafter_text(const LoadedDrafter& drafter, const std::string& device);
+/// "Drafting with mini-dflash: 4.01 MB, blocks of 16 tokens, on the CPU"; with --speculate auto,
+/// which may not use it, "Drafter mini-dflash: ...". `device`: "the CPU".
+std::string drafter_text(const LoadedDrafter& drafter, const Settings& settings,
+                         const std::string& device);
 
 /// Bytes that the target's drafter will take on a GPU, in steps of `step_rows` rows at most.
 int64_t drafter_gpu_bytes(const LoadedModel& target, int step_rows);

@@ -331,7 +331,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   }
   if (out.drafter != nullptr) {
     const std::string device = out.gpu != nullptr ? gpu_name(out.gpu->facts()) : "the CPU";
-    observer.say(drafter_text(*out.drafter, device));
+    observer.say(drafter_text(*out.drafter, settings, device));
   }
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));

@@ -320,10 +320,10 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     report_.usage.prompt_tokens += outcome.prompt_tokens;
     report_.usage.cached_tokens += outcome.reused_tokens;
   }
-  report_.usage.accepted_drafts += outcome.speculation.accepted;
+  report_.usage.accepted_drafts += outcome.speculation.accepted();
   timings_.prompt = std::max(timings_.prompt, outcome.prompt_seconds);
   timings_.decode = std::max(timings_.decode, outcome.decode_seconds);
-  report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
+  report_.usage.rejected_drafts += outcome.speculation.drafted() - outcome.speculation.accepted();
   if (outcome.reason == engine::FinishReason::kCancelled) {
     // If the client has disconnected, the error appears only in the log.
     const protocol::ErrorCode client_gone("cancelled", 499);

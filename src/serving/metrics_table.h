@@ -97,6 +97,15 @@ Labelled by_tier(const uint64_t (&counts)[kTiers]) {
   return out;
 }
 
+template <int64_t engine::DraftCounts::*kMember>
+Labelled by_source(const From& s) {
+  Labelled out;
+  for (const engine::DraftCounts& of : s.stats.engine.speculation.sources) {
+    out.emplace_back(of.source, number(of.*kMember));
+  }
+  return out;
+}
+
 inline constexpr auto kMetrics = std::to_array<MetricInfo>({
     {.name = "chimere_http_requests_total",
      .help = "Requests, by route and status.",
@@ -212,6 +221,17 @@ inline constexpr auto kMetrics = std::to_array<MetricInfo>({
      .help = "Token masks of constraints that took too much work for a step and were computed on "
              "another thread.",
      .value = [](const From& s) { return number(s.stats.engine.masks_beside); }},
+    {.name = "chimere_drafts_verified_total",
+     .help = "Drafts that were verified, by source.",
+     .labels = {"source"},
+     .labelled = &by_source<&engine::DraftCounts::drafted>},
+    {.name = "chimere_drafts_accepted_total",
+     .help = "Drafts that were accepted, by source.",
+     .labels = {"source"},
+     .labelled = &by_source<&engine::DraftCounts::accepted>},
+    {.name = "chimere_draft_memory_shortages_total",
+     .help = "Choices that went without a drafter's drafts for want of memory.",
+     .value = [](const From& s) { return number(s.stats.engine.speculation.memory_shortages); }},
     {.name = "chimere_prefix_cache_requests_total",
      .help = "Requests, by the cache tier of their prompt's prefix.",
      .labels = {"tier"},

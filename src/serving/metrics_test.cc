@@ -20,6 +20,9 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   stats.accepted = 41;
   stats.kv_bytes = 5000;
   stats.engine.masks_beside = 7;
+  stats.engine.speculation.add("dflash", 90, 61);
+  stats.engine.speculation.add("ngram", 15, 12);
+  stats.engine.speculation.memory_shortages = 2;
   stats.first_token.add(0.01);
   ModelStatus loaded;
   loaded.about.id = "a";
@@ -51,6 +54,13 @@ TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
   EXPECT_THAT(text, Not(HasSubstr("total{model=\"b\"} 41")));
   EXPECT_THAT(text, HasSubstr("\nchimere_requests_accepted_total{model=\"a\"} 41\n"));
   EXPECT_THAT(text, HasSubstr("\nchimere_constraint_masks_beside_total{model=\"a\"} 7\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nchimere_drafts_verified_total{source=\"dflash\",model=\"a\"} 90\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nchimere_drafts_accepted_total{source=\"dflash\",model=\"a\"} 61\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nchimere_drafts_accepted_total{source=\"ngram\",model=\"a\"} 12\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_draft_memory_shortages_total{model=\"a\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("\nchimere_memory_bytes{kind=\"kv\",model=\"a\"} 5000\n"));
   EXPECT_THAT(text, HasSubstr("\nchimere_time_to_first_token_seconds_count{model=\"a\"} 1\n"));
   EXPECT_THAT(text,

@@ -126,8 +126,8 @@ TEST(BlockDrafter, LeavesTheGenerationAsItIs) {
         ASSERT_EQ(a.tokens[t].logprob, b.tokens[t].logprob);
       }
       if (requests[i].speculation != block) continue;
-      drafted += a.speculation.drafted;
-      accepted += a.speculation.accepted;
+      drafted += a.speculation.drafted();
+      accepted += a.speculation.accepted();
     }
     EXPECT_EQ(counts.fault, "");
     EXPECT_GT(counts.proposals, 0);

@@ -39,8 +39,13 @@ class Drafters(unittest.TestCase):
                 drafted, warnings = self.run_model("--temp", temperature, "--speculate", mode, "--draft-model", DRAFTER)
                 self.assertEqual(drafted["ids"], plain["ids"])
                 self.assertEqual(warnings, "")
+                counts = {name: drafted[name] for name in ("drafted", "accepted")}
                 if mode == "dflash":
                     self.assertGreater(drafted["drafted"], 0)
+                    self.assertEqual(drafted["drafts"], {"dflash": counts})
+                for name, total in counts.items():
+                    self.assertEqual(sum(source[name] for source in drafted["drafts"].values()), total)
+            self.assertEqual((plain["drafted"], plain["drafts"]), (0, {}))
 
     def test_the_shipped_drafter_is_mostly_right(self):
         text = (MODELS / "evaluation" / "heldout.docs").read_text(errors="replace")[:900]
@@ -56,10 +61,21 @@ class Drafters(unittest.TestCase):
         self.assertGreater(texts[1]["accepted"], texts[1]["drafted"] / 10)
 
     def test_the_start_names_the_drafter(self):
-        done = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4, "--backend", "cpu", "--draft-model", DRAFTER)
-        self.assertRegex(done.stderr, r"(?m)^Drafting with drafter: .*B, blocks of \d+ tokens, on the CPU$")
-        plain = chimere("run", "-m", MODEL, "-p", "abc", "-n", 4)
-        self.assertNotIn("Drafting", plain.stderr)
+        run = ("run", "-m", MODEL, "-p", "abc", "-n", 4, "--backend", "cpu")
+        facts = r"drafter: .*B, blocks of \d+ tokens, on the CPU"
+        done = chimere(*run, "--draft-model", DRAFTER, "--speculate", "dflash")
+        self.assertRegex(done.stderr, f"(?m)^Drafting with {facts}$")
+        # On its own the program may never use it.
+        done = chimere(*run, "--draft-model", DRAFTER)
+        self.assertRegex(done.stderr, f"(?m)^Drafter {facts}; --speculate auto uses it where that is faster$")
+        plain = chimere(*run)
+        self.assertNotIn("Draft", plain.stderr)
+
+    def test_the_statistics_say_where_drafts_came_from(self):
+        run = ("run", "-m", MODEL, "-p", "abcabc", "-n", 40, "--seed", 3, "--verbose")
+        done = chimere(*run, "--speculate", "dflash", "--draft-model", DRAFTER)
+        self.assertRegex(done.stderr, r" tok/s, dflash \d+ of \d+ drafts accepted\); ")
+        self.assertNotIn("drafts", chimere(*run, "--speculate", "off").stderr)
 
     def test_other_names_of_the_flag(self):
         drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)

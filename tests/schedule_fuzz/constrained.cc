@@ -133,7 +133,7 @@ std::optional<std::string> constrained_generations(model::Model& model, model::M
     ++counts.generations;
     counts.complete += got.reason == engine::FinishReason::kStop ? 1 : 0;
     counts.with_budget += requests[i].thinking ? 1 : 0;
-    counts.drafted += got.speculation.drafted;
+    counts.drafted += got.speculation.drafted();
     counts.from_cache += got.reused_tokens > 0 ? 1 : 0;
   }
   return std::nullopt;

@@ -197,8 +197,8 @@ Result<std::vector<engine::Outcome>> run_together(const std::vector<Drafted>& re
 
 void count(const Drafted& d, const engine::Outcome& outcome, DraftingCounts& counts) {
   DraftingCounts::Drafts& drafts = counts.drafts[static_cast<size_t>(d.source)];
-  drafts.drafted += outcome.speculation.drafted;
-  drafts.accepted += outcome.speculation.accepted;
+  drafts.drafted += outcome.speculation.drafted();
+  drafts.accepted += outcome.speculation.accepted();
   ++(d.request.sampling.temperature == 0 ? counts.greedy : counts.sampled);
   counts.with_tables += d.with_tables ? 1 : 0;
   counts.cancelled += outcome.reason == engine::FinishReason::kCancelled ? 1 : 0;

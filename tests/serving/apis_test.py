@@ -99,15 +99,62 @@ class Apis(unittest.TestCase):
 
     def test_a_drafter_is_shown(self):
         drafter = pathlib.Path(MODEL).with_name("chimere-mini-dflash.gguf")
-        server = Server(CHIMERE, MODEL, backend="cpu", speculate="dflash", draft_model=drafter)
+        server = Server(CHIMERE, MODEL, backend="cpu", speculate="dflash", draft_model=drafter, log_format="json")
         self.addCleanup(server.close)
         props = server.get("/props")
         self.assertEqual(props["speculate"], "dflash")
         self.assertEqual(props["draft_model"], {"name": "chimere-mini-dflash", "bytes": drafter.stat().st_size,
                                                 "block_size": 16, "backend": "cpu"})
-        self.assertIn("Drafting with chimere-mini-dflash", server.log())
+        notice, = self.logged(server, "model_notice", "Draft")
+        self.assertEqual(notice["model"], server.model)
+        self.assertRegex(notice["what"], r"^Drafting with chimere-mini-dflash: \S+ MB, blocks of 16 tokens, on the CPU$")
         usage = server.post(CHAT, GREEDY)["usage"]["completion_tokens_details"]
-        self.assertGreater(usage["accepted_prediction_tokens"] + usage["rejected_prediction_tokens"], 0)
+        accepted = usage["accepted_prediction_tokens"]
+        verified = accepted + usage["rejected_prediction_tokens"]
+        self.assertGreater(verified, 0)
+        wait_for(lambda: server.metrics().get('chimere_drafts_verified_total{source="dflash"}') == verified, "the count of drafts")
+        self.assertEqual(server.metrics()['chimere_drafts_accepted_total{source="dflash"}'], accepted)
+        self.assertEqual(server.metrics()["chimere_draft_memory_shortages_total"], 0)
+
+    def logged(self, server, event, begin):
+        """The events of this kind that say what begins with `begin`; every line of the log is one."""
+        lines = [json.loads(line) for line in server.log().splitlines()]
+        return [line for line in lines if line["event"] == event and line["what"].startswith(begin)]
+
+    def test_what_loading_says_is_logged(self):
+        drafter = pathlib.Path(MODEL).with_name("chimere-mini-dflash.gguf")
+        other = pathlib.Path(self.server.folder.name) / "other.gguf"
+        subprocess.run([WRITE_TINY_MODEL, other, "drafter", "9"], check=True)
+        for model, used, event, says in (("", drafter, "model_notice", "Drafter chimere-mini-dflash: "),
+                                         (MODEL, other, "model_warning", "The drafter is left out: ")):
+            server = Server(CHIMERE, model, backend="cpu", draft_model=used, log_format="json")
+            self.addCleanup(server.close)
+            line, = self.logged(server, event, says)
+            self.assertEqual(line["model"], server.model)
+            shipped = self.logged(server, "model_notice", "Using the shipped model ")
+            self.assertEqual(len(shipped), 0 if model else 1)
+
+    def test_requests_without_memory_for_drafts_are_counted(self):
+        drafter = pathlib.Path(MODEL).with_name("chimere-mini-dflash.gguf")
+        # The drafter has an eighth of the limit, and keys and values of 1,200 tokens take more at once.
+        server = Server(CHIMERE, MODEL, "--prefix-states", 0, backend="cpu", speculate="dflash", draft_model=drafter,
+                        state_memory="5MiB", log_format="json")
+        self.addCleanup(server.close)
+
+        def ask(size):
+            server.post("/v1/completions", {"prompt": [100 + i % 1000 for i in range(size)], "max_tokens": 24,
+                                            "ignore_eos": True, "temperature": 0})
+
+        def shortages():
+            return server.metrics()["chimere_draft_memory_shortages_total"]
+
+        ask(40)
+        self.assertEqual((shortages(), self.logged(server, "model_warning", "")), (0, []))
+        for count in (1, 2):
+            ask(1200)
+            wait_for(lambda: shortages() == count, "the count of requests")
+            warning, = self.logged(server, "model_warning", "Some requests go without the drafter's drafts")
+            self.assertIn("A larger --state-memory", warning["what"])
 
     def test_a_message_of_the_assistant_is_continued(self):
         whole = content(self.chat())

@@ -87,7 +87,7 @@ class DflashDrafter final : public Drafter {
       auto& state = static_cast<DflashState&>(*o.state);
       if (state.lost || std::ranges::find(failed_, state.rows.get()) == failed_.end()) continue;
       state.rows.reset();
-      state.lost = true;
+      state.lost = state.short_of_memory = true;
     }
     failed_.clear();
   }
@@ -134,7 +134,14 @@ class DflashDrafter final : public Drafter {
       plan.sequences.back().top = state.sampler.largest();
       plan.sequences.back().sums = state.sampler.sums();
     }
-    CHIMERE_TRY(const model::StepResult result, forward(plan));
+    const auto forwarded = forward(plan);
+    if (!forwarded.ok()) {
+      if (forwarded.error().code == Error::Code::kOutOfMemory) {
+        for (const DraftTarget* t : drafting) t->state->short_of_memory = true;
+      }
+      return forwarded.error();
+    }
+    const model::StepResult& result = *forwarded;
     int64_t whole_row = 0;
     int64_t top_row = 0;
     for (size_t i = 0; i < drafting.size(); ++i) {
@@ -241,7 +248,7 @@ class DflashDrafter final : public Drafter {
 }  // namespace
 
 constexpr DrafterType kDflashDrafter = {
-    .name = "block drafter",
+    .name = "dflash",
     .mode = "dflash",
     .computes = true,
     .expected_rates = dflash_rates,

@@ -69,7 +69,7 @@ class Watched final : public Drafter {
 
 const DrafterType* watched() {
   static const DrafterType type = {
-      .name = "watched block drafter",
+      .name = "watched",
       .mode = "watched",
       .computes = true,
       .expected_rates = kDflashDrafter.expected_rates,
@@ -110,7 +110,8 @@ class Rig {
                             {.pool = &pool_,
                              .cache = cache.get(),
                              .draft_model = drafter_.get(),
-                             .drafters = {&type_, 1}})
+                             .drafters = {&type_, 1},
+                             .draft_memory_full = [this] { ++times_full; }})
                  .value();
   }
 
@@ -143,6 +144,7 @@ class Rig {
   std::unique_ptr<model::Model> target_, drafter_;
 
  public:
+  int times_full = 0;  ///< calls of EngineOptions::draft_memory_full
   std::unique_ptr<PrefixCache> cache;
   std::unique_ptr<Engine> engine;
 };
@@ -258,6 +260,23 @@ TEST_F(CachedContextRows, GiveTheirMemoryToRunningGenerations) {
       rig.ask(make_request(next_turn(requests.front(), outcomes.front(), random_), 12));
   EXPECT_GT(oldest.reused_tokens, 0) << "the state stays";
   expect_rows_after(oldest.reused_tokens);
+}
+
+TEST_F(CachedContextRows, TheirMissingMemoryIsCountedAndReportedOnce) {
+  Rig rig({.draft_pages = 2});
+  const auto shortages = [&] { return rig.engine->counters().speculation.memory_shortages; };
+  const Outcome small = rig.ask(make_request(message(random_, 20), 12));
+  EXPECT_GT(small.speculation.drafted(), 0);
+  EXPECT_EQ(small.speculation.memory_shortages, 0);
+  EXPECT_EQ(shortages(), 0);
+  for (int i = 1; i <= 2; ++i) {
+    const Outcome large = rig.ask(make_request(message(random_, 300), 12));
+    EXPECT_EQ(large.tokens.size(), 12U);
+    EXPECT_EQ(large.speculation.drafted(), 0);
+    EXPECT_EQ(large.speculation.memory_shortages, 1);
+    EXPECT_EQ(shortages(), i);
+    EXPECT_EQ(rig.times_full, 1);
+  }
 }
 
 TEST_F(CachedContextRows, AreMissingInAStateThatWasMadeWithoutTheDrafter) {

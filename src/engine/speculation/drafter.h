@@ -24,6 +24,8 @@ namespace chimere::engine {
 class DrafterState {
  public:
   virtual ~DrafterState() = default;
+
+  bool short_of_memory = false;  ///< drafts are or were missing for want of memory
 };
 
 /// A generation that a drafter proposes for, between two steps.
@@ -93,7 +95,7 @@ struct DrafterModels {
 
 /// An entry of drafter_types(): how the engine creates and judges a drafter.
 struct DrafterType {
-  std::string_view name;
+  std::string_view name;  ///< of the source in DraftCounts, one word
   std::string_view mode;  ///< the choice of `--speculate` that uses it; several types may share one
   /// Drafting takes time, which is measured; `auto` uses the drafter only while that pays. The
   /// drafts of the others cost nothing and are scored even if they are not verified.

@@ -51,7 +51,7 @@ std::unique_ptr<SequenceDrafts> Drafters::start(Speculation speculation,
                                                 const sampling::SamplingParams& sampling,
                                                 OutputConstraint* constraint) {
   if (speculation.drafters == 0 && constraint == nullptr) return nullptr;
-  return std::make_unique<SequenceDrafts>(speculation, sampling, entries_, constraint);
+  return std::make_unique<SequenceDrafts>(speculation, sampling, entries_, constraint, counts_);
 }
 
 void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t decoding,

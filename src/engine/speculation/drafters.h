@@ -60,6 +60,9 @@ class Drafters {
   void observe(const model::StepPlan& plan, std::span<const ConstMatrixView> taps,
                std::span<const StepRows> sequences);
 
+  /// Of all generations so far.
+  const SpeculationCounts& counts() const { return counts_; }
+
   /// Waits for what the drafters still compute, so that it is not measured with the next step.
   void settle();
   /// Records the duration of a step of decode rows, unless a step was the first of its shape
@@ -87,6 +90,7 @@ class Drafters {
   const model::Model* draft_;               ///< DrafterModels::draft
   std::vector<DraftingSequence> drafting_;  ///< scratch of propose()
   std::vector<DrafterEntry> entries_;
+  SpeculationCounts counts_;
   std::vector<size_t> computing_;  ///< indices of entries
   uint32_t rounds_ = 0;            ///< of computing_
   CostCurve steps_{0.25};          ///< decode steps, by rows

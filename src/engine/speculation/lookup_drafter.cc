@@ -60,7 +60,7 @@ class LookupDrafter final : public Drafter {
 }  // namespace
 
 constexpr DrafterType kLookupDrafter = {
-    .name = "prompt lookup",
+    .name = "ngram",
     .mode = "ngram",
     .rates_per_request = true,
     .expected_rates = lookup_rates,

@@ -67,7 +67,7 @@ class MtpDrafter final : public Drafter {
 }  // namespace
 
 constexpr DrafterType kMtpDrafter = {
-    .name = "MTP head",
+    .name = "mtp",
     .mode = "mtp",
     .computes = true,
     .reads_draft_kv = true,

@@ -1,6 +1,7 @@
 #include "engine/speculation/sequence_drafts.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "engine/layer_outputs.h"
@@ -8,12 +9,14 @@
 namespace chimere::engine {
 
 SequenceDrafts::SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
-                               std::span<DrafterEntry> entries, OutputConstraint* constraint)
+                               std::span<DrafterEntry> entries, OutputConstraint* constraint,
+                               SpeculationCounts& totals)
     : speculation_(speculation),
       greedy_(sampling.temperature == 0),
       entries_(entries),
       constraint_(constraint),
-      sources_(entries.size()) {
+      sources_(entries.size()),
+      totals_(totals) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!speculation.uses(i) || entries[i].drafter == nullptr) continue;
     sources_[i].state = entries[i].drafter->start(sampling);
@@ -97,6 +100,11 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
 
 void SequenceDrafts::offer(size_t drafter, Proposal proposal) {
   counts_.requested += proposal.passes;
+  totals_.requested += proposal.passes;
+  if (sources_[drafter].state->short_of_memory && counts_.memory_shortages == 0) {
+    counts_.memory_shortages = 1;
+    ++totals_.memory_shortages;
+  }
   if (!computes(drafter)) {
     sources_[drafter].shadow = proposal.first;
     const bool better =
@@ -112,11 +120,18 @@ void SequenceDrafts::offer(size_t drafter, Proposal proposal) {
   probing_ = false;
 }
 
+void SequenceDrafts::count_drafts(int32_t drafted, int32_t accepted) {
+  if (drafted == 0) return;
+  const std::string_view source =
+      chosen_from_ == kNone ? kConstraintSource : entries_[chosen_from_].type->name;
+  counts_.add(source, drafted, accepted);
+  totals_.add(source, drafted, accepted);
+}
+
 void SequenceDrafts::end(int32_t accepted, bool generation_ended) {
   const auto n = static_cast<int32_t>(chosen_.tokens.size());
   idle_rounds_ = n == 0 && chosen_.passes == 0 ? idle_rounds_ + 1 : 0;
-  counts_.drafted += n;
-  counts_.accepted += accepted;
+  count_drafts(n, accepted);
   if (const int32_t open = n - certain_; chosen_from_ == kNone && open > 0) {
     constexpr double kWeight = 0.25;
     followed_ += kWeight * (std::max(0, accepted - certain_) / double(open) - followed_);

@@ -32,10 +32,11 @@ struct DrafterEntry {
 /// the first one is compared with the sampled token, which costs nothing.
 class SequenceDrafts {
  public:
-  /// `entries` must outlive it. `sampling`: the parameters of the generation. `constraint`: of its
-  /// output; nullptr: none.
+  /// `entries` and `totals` must outlive it. `sampling`: the parameters of the generation.
+  /// `constraint`: of its output; nullptr: none. `totals`: of all generations.
   SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
-                 std::span<DrafterEntry> entries, OutputConstraint* constraint);
+                 std::span<DrafterEntry> entries, OutputConstraint* constraint,
+                 SpeculationCounts& totals);
 
   /// Starts a round without drafts. `history` has only grown since the last call. `most`: rows
   /// available for drafts.
@@ -94,6 +95,7 @@ class SequenceDrafts {
   /// Whether the drafter may soon draft for this generation, so that it should see such rows.
   bool follows(size_t drafter, bool prompt) const;
   void record(size_t drafter, size_t evidence, bool accepted);
+  void count_drafts(int32_t drafted, int32_t accepted);
   const Acceptance& acceptance(size_t drafter) const;
   DrafterStatistics& statistics(size_t drafter) const { return entries_[drafter].statistics; }
   bool computes(size_t drafter) const { return entries_[drafter].type->computes; }
@@ -106,6 +108,7 @@ class SequenceDrafts {
   OutputConstraint* constraint_;
   std::vector<Source> sources_;  ///< one for each entry
   SpeculationCounts counts_;
+  SpeculationCounts& totals_;
   int32_t idle_rounds_ = 0;
   double followed_ = 1;  ///< share of expected tokens that were accepted, but for certain ones
 

@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
 #define CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -32,10 +33,39 @@ struct Speculation {
   bool operator==(const Speculation&) const = default;
 };
 
+/// Drafts of one source that were verified.
+struct DraftCounts {
+  std::string_view source;  ///< DrafterType::name, or kConstraintSource
+  int64_t drafted = 0;
+  int64_t accepted = 0;  ///< of these, those that equalled the sampled token
+};
+
+/// The source of drafts that a constraint expects.
+inline constexpr std::string_view kConstraintSource = "constraint";
+
+/// Counts of one generation, or of all of an engine.
 struct SpeculationCounts {
-  int64_t drafted = 0;    ///< drafts that were verified
-  int64_t accepted = 0;   ///< drafts that equalled the sampled token
+  std::vector<DraftCounts> sources;  ///< those whose drafts were verified
   int64_t requested = 0;  ///< forward passes of drafters, whether their drafts were verified or not
+  /// Generations that went without a drafter's drafts for want of memory.
+  int64_t memory_shortages = 0;
+
+  void add(std::string_view source, int64_t drafted, int64_t accepted) {
+    auto found = std::ranges::find(sources, source, &DraftCounts::source);
+    if (found == sources.end()) found = sources.insert(found, DraftCounts{source});
+    found->drafted += drafted;
+    found->accepted += accepted;
+  }
+  /// Of all sources.
+  int64_t drafted() const { return sum(&DraftCounts::drafted); }
+  int64_t accepted() const { return sum(&DraftCounts::accepted); }
+
+ private:
+  int64_t sum(int64_t DraftCounts::*member) const {
+    int64_t all = 0;
+    for (const DraftCounts& of_source : sources) all += of_source.*member;
+    return all;
+  }
 };
 
 }  // namespace chimere::engine

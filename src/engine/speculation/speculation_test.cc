@@ -366,6 +366,15 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 
+using Sources = std::vector<std::string_view>;
+
+Sources sources_of(const SpeculationCounts& counts) {
+  Sources names;
+  for (const DraftCounts& of : counts.sources) names.push_back(of.source);
+  std::ranges::sort(names);
+  return names;
+}
+
 Outcome run(const Request& request, FakeModel& model) {
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(model, tokenizer, {}).value();
@@ -375,6 +384,10 @@ Outcome run(const Request& request, FakeModel& model) {
   EXPECT_TRUE(engine->submit(std::move(r)).ok());
   while (engine->step()) {
   }
+  const SpeculationCounts totals = engine->counters().speculation;
+  EXPECT_EQ(sources_of(totals), sources_of(outcome.speculation));
+  EXPECT_EQ(totals.drafted(), outcome.speculation.drafted());
+  EXPECT_EQ(totals.accepted(), outcome.speculation.accepted());
   return outcome;
 }
 
@@ -382,6 +395,23 @@ std::vector<int32_t> ids(const Outcome& o) {
   std::vector<int32_t> all;
   for (const auto& t : o.tokens) all.push_back(t.id);
   return all;
+}
+
+TEST(Speculation, CountsDraftsBySource) {
+  SpeculationCounts counts;
+  EXPECT_EQ(counts.drafted(), 0);
+  counts.add("dflash", 15, 9);
+  counts.add("ngram", 4, 4);
+  counts.add("dflash", 15, 2);
+  EXPECT_EQ(sources_of(counts), (Sources{"dflash", "ngram"}));
+  EXPECT_EQ(counts.sources[0].drafted, 30);
+  EXPECT_EQ(counts.sources[0].accepted, 11);
+  EXPECT_EQ(counts.drafted(), 34);
+  EXPECT_EQ(counts.accepted(), 15);
+  Sources names = {kConstraintSource};
+  for (const DrafterType* type : drafter_types()) names.push_back(type->name);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (Sources{"constraint", "dflash", "mtp", "ngram", "tables"}));
 }
 
 TEST(Speculation, SavesStepsAndChangesNoToken) {
@@ -396,15 +426,16 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
     FakeModel plain(64);
     const Outcome expected = run(request, plain);
     ASSERT_EQ(expected.tokens.size(), 300U);
-    EXPECT_EQ(expected.speculation.drafted, 0);
+    EXPECT_EQ(expected.speculation.drafted(), 0);
 
     request.speculation = *Speculation::named("mtp");
     FakeModel model(64);
     const Outcome fast = run(request, model);
     EXPECT_EQ(ids(fast), ids(expected));
-    EXPECT_GT(fast.speculation.accepted, 100);
-    EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
-    EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted));
+    EXPECT_GT(fast.speculation.accepted(), 100);
+    EXPECT_LT(fast.speculation.accepted(), fast.speculation.drafted());
+    EXPECT_EQ(sources_of(fast.speculation), Sources{"mtp"});
+    EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted()));
     EXPECT_EQ(model.states().slots_in_use(), 0);
     EXPECT_EQ(model.states().pending_rows_in_use(), 0);
   }
@@ -423,9 +454,9 @@ TEST(Speculation, VerifiesAllDraftsInEveryStep) {
   const Outcome o = run(request, model);
   ASSERT_EQ(o.tokens.size(), 300U);
   const auto decode_steps = static_cast<int64_t>(model.steps) - 1;
-  EXPECT_EQ(o.speculation.accepted, 299 - decode_steps);
+  EXPECT_EQ(o.speculation.accepted(), 299 - decode_steps);
   // The last steps can use 3, 2, 1 and no drafts.
-  EXPECT_GE(o.speculation.drafted, kChain * decode_steps - (1 + 2 + 3 + 4));
+  EXPECT_GE(o.speculation.drafted(), kChain * decode_steps - (1 + 2 + 3 + 4));
 }
 
 TEST(Speculation, LookupDraftsRepetitions) {
@@ -445,7 +476,8 @@ TEST(Speculation, LookupDraftsRepetitions) {
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
   // The number of drafts per step depends on measured step costs.
-  EXPECT_GT(fast.speculation.accepted, 40);
+  EXPECT_GT(fast.speculation.accepted(), 40);
+  EXPECT_EQ(sources_of(fast.speculation), Sources{"ngram"});
   EXPECT_LT(model.steps, plain.steps - 40);
 }
 
@@ -480,7 +512,9 @@ TEST(Speculation, DraftsFromTheTablesOfARequest) {
   FakeModel model(64);
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
-  EXPECT_GT(fast.speculation.accepted, 8);
+  EXPECT_GT(fast.speculation.accepted(), 8);
+  const Sources sources = sources_of(fast.speculation);
+  EXPECT_EQ(std::ranges::count(sources, std::string_view("tables")), 1);
   EXPECT_LT(model.steps, plain.steps);
 }
 

@@ -46,7 +46,7 @@ class TableDrafter final : public Drafter {
 }  // namespace
 
 constexpr DrafterType kTableDrafter = {
-    .name = "n-gram tables",
+    .name = "tables",
     .mode = "ngram",
     .expected_rates = table_rates,
     .create = [](const DrafterModels& /*models*/) -> std::unique_ptr<Drafter> {
