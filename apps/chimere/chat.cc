@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/byte_amount.h"
+#include "base/nearest_word.h"
 #include "base/terminal.h"
 #include "chat_commands.h"
 #include "chat_completion.h"
@@ -23,7 +24,6 @@
 #include "hub/model_folder.h"
 #include "interrupt.h"
 #include "json.h"
-#include "nearest_word.h"
 #include "pull_model.h"
 #include "recap.h"
 #include "recommended_models.h"

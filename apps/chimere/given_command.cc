@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "nearest_word.h"
+#include "base/nearest_word.h"
 #include "prompt_words.h"
 
 namespace chimere::app {

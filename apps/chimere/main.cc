@@ -10,13 +10,13 @@
 #include <system_error>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "base/system.h"
 #include "chat.h"
 #include "command.h"
 #include "foreign_flags.h"
 #include "given_command.h"
 #include "help_format.h"
-#include "nearest_word.h"
 #include "runtime/model_path.h"
 
 namespace chimere::app {
