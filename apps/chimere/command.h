@@ -31,6 +31,7 @@ std::string message_rows(const std::string& message);
 /// also sets `run`.
 struct CommandLine {
   Settings settings;
+  std::string program = "chimere";  ///< how to call it again, for messages
   bool json = false;
   std::function<Status()> run;  ///< of the subcommand that was given
 

@@ -117,6 +117,13 @@ TEST(GivenCommand, TypingErrorsAreNamed) {
   EXPECT_NE(command({"it's"})[1].find(R"(`chimere run 'it'\''s'`)"), std::string::npos);
 }
 
+TEST(GivenCommand, TheProgramIsNamedAsItWasCalled) {
+  EXPECT_EQ(program_word("chimere"), "chimere");
+  EXPECT_EQ(program_word("build/chimere"), "build/chimere");
+  EXPECT_EQ(program_word("/a folder/chimere"), "'/a folder/chimere'");
+  EXPECT_EQ(program_word(""), "chimere");
+}
+
 TEST(GivenCommand, APromptForAnotherCommandIsQuoted) {
   EXPECT_EQ(prompt_suggestion(Words{"it's", "me"}), R"(did you mean `chimere run 'it'\''s me'`?)");
   EXPECT_EQ(prompt_suggestion(Words{"hello", "--frob"}), "");
