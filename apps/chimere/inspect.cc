@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,8 +69,9 @@ std::string with_separators(int64_t count) {
 /// The digits of a key's value that tell it from others of its type, without an exponent.
 std::string number_text(double value) {
   std::array<char, 512> text;
-  const auto narrow = static_cast<float>(value);
-  const bool is_float = static_cast<double>(narrow) == value;
+  const bool fits = std::abs(value) <= std::numeric_limits<float>::max();
+  const float narrow = fits ? static_cast<float>(value) : 0;
+  const bool is_float = fits && static_cast<double>(narrow) == value;
   const auto [end, error] = is_float ? std::to_chars(text.data(), text.data() + text.size(), narrow,
                                                      std::chars_format::fixed)
                                      : std::to_chars(text.data(), text.data() + text.size(), value,
