@@ -275,9 +275,9 @@ class Chat {
          ").");
     for (const runtime::NamedModel& m : runtime::named_models(s.settings())) {
       if (runtime::file_kind(m.path) != runtime::FileKind::kText) continue;
-      tell(fmt::format("  {}  {}", terminal::visible(m.name),
-                       m.shipped ? "comes with the program"
-                                 : human_bytes(static_cast<double>(m.bytes))));
+      tell(fmt::format(
+          "  {}  {}", terminal::visible(m.name),
+          m.shipped ? "comes with the program" : human_bytes(static_cast<double>(m.bytes))));
     }
     return {};
   }
@@ -329,8 +329,7 @@ class Chat {
     tell(fmt::format("{} ({}, {} parameters). {}", terminal::visible(s.model_name()),
                      terminal::visible(s.facts().architecture), count_text(s.facts().parameters),
                      length_text()));
-    tell("`" + s.line().program + " inspect " + terminal::visible(s.model_path()) +
-         "` says more.");
+    tell("`" + s.line().program + " inspect " + terminal::visible(s.model_path()) + "` says more.");
     return {};
   }
 

@@ -46,8 +46,8 @@ void add_models(std::string_view typed, const Settings& settings, std::vector<Ca
   for (const runtime::NamedModel& m : runtime::named_models(settings)) {
     if (!m.name.starts_with(typed)) continue;
     if (runtime::file_kind(m.path) != runtime::FileKind::kText) continue;
-    out.push_back({m.name, m.shipped ? "comes with the program"
-                                     : human_bytes(static_cast<double>(m.bytes))});
+    out.push_back(
+        {m.name, m.shipped ? "comes with the program" : human_bytes(static_cast<double>(m.bytes))});
   }
 }
 

@@ -72,10 +72,10 @@ std::string number_text(double value) {
   const bool fits = std::abs(value) <= std::numeric_limits<float>::max();
   const float narrow = fits ? static_cast<float>(value) : 0;
   const bool is_float = fits && static_cast<double>(narrow) == value;
-  const auto [end, error] = is_float ? std::to_chars(text.data(), text.data() + text.size(), narrow,
-                                                     std::chars_format::fixed)
-                                     : std::to_chars(text.data(), text.data() + text.size(), value,
-                                                     std::chars_format::fixed);
+  const auto [end, error] =
+      is_float
+          ? std::to_chars(text.data(), text.data() + text.size(), narrow, std::chars_format::fixed)
+          : std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   return error == std::errc() ? std::string(text.data(), end) : fmt::format("{}", value);
 }
 

@@ -43,9 +43,9 @@ Error no_drafter(const Settings& settings, const gguf::Reader& target) {
   const std::string fitting = fitting_drafters(settings, target);
   return invalid_argument(
       "--speculate dflash needs a drafter that was trained for this model: --draft-model FILE. " +
-      (fitting.empty() ? "None of those that `chimere list` shows fits it."
-                       : "Of those that `chimere list` shows, these have its shape: " + fitting +
-                             "."));
+      (fitting.empty()
+           ? "None of those that `chimere list` shows fits it."
+           : "Of those that `chimere list` shows, these have its shape: " + fitting + "."));
 }
 
 /// Capacity for `tokens` positions of the target's sequences.

@@ -168,8 +168,7 @@ TEST_F(DrafterTest, SuggestsTheNearestDrafter) {
   EXPECT_TRUE(settings.set(settings::kModels, folder(), "test").ok());
   const auto model = find_model_or_suggest("draftet", settings);
   ASSERT_FALSE(model.ok());
-  EXPECT_TRUE(model.error().message.ends_with("Or did you mean drafted?"))
-      << model.error().message;
+  EXPECT_TRUE(model.error().message.ends_with("Or did you mean drafted?")) << model.error().message;
 }
 
 TEST_F(DrafterTest, FilesSayWhatTheyAreFor) {

@@ -24,7 +24,7 @@ enum class FileKind : uint8_t {
 const char* kind_name(FileKind kind);
 
 struct ModelFacts {
-  std::string architecture;      ///< general.architecture
+  std::string architecture;  ///< general.architecture
   FileKind kind = FileKind::kText;
   int64_t parameters = 0;        ///< elements of all tensors
   int64_t trained_context = 0;   ///< tokens; 0: the file does not say

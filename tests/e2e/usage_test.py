@@ -185,13 +185,15 @@ class Empty(Case):
             subprocess.run([WRITER, models / f"{name}.gguf", *shape], check=True)
         (models / "broken.gguf").write_bytes(b"no model")
         (models / "foreign.gguf").write_bytes((models / "text.gguf").read_bytes().replace(b"qwen35moe", b"qwen35xyz"))
-        kinds = {"broken": "unreadable", "drafter": "drafter", "embedder": "embedding", "foreign": "unsupported", "ranker": "reranking", "text": "text"}
+        kinds = {"broken": "unreadable", "drafter": "drafter", "embedder": "embedding", "foreign": "unsupported", "ranker": "reranking",
+                 "text": "text"}
         self.assertEqual({row["name"]: row["kind"] for row in json.loads(self.output("list", "--models", models, "--json"))}, kinds)
         listed = {line.split()[0]: line for line in self.output("list", "--models", models).splitlines()}
         for name, kind in kinds.items():
             self.assertTrue(listed[name].endswith("B" if kind == "text" else "  " + kind), listed[name])
         chat = chimere("chat", "-m", MODEL, "--models", models, stdin="/model\n")
-        self.assertEqual([line.split()[0] for line in chat.stderr.splitlines() if line.startswith("  ") and "comes with" not in line], ["text"])
+        offered = [line.split()[0] for line in chat.stderr.splitlines() if line.startswith("  ") and "comes with the program" not in line]
+        self.assertEqual(offered, ["text"])
         self.assertNotIn("dflash", chat.stderr)
         for name, why in (("drafter", "--draft-model"), ("embedder", "no answers"), ("foreign", "cannot be run")):
             refused = chimere("chat", "-m", MODEL, "--models", models, stdin=f"/model {name}\n").stderr
