@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/byte_amount.h"
+#include "base/nearest_word.h"
 #include "base/terminal.h"
 #include "chat_commands.h"
 #include "chat_completion.h"
@@ -20,13 +21,12 @@
 #include "command.h"
 #include "external_editor.h"
 #include "generate.h"
-#include "hub/model_folder.h"
 #include "interrupt.h"
 #include "json.h"
-#include "nearest_word.h"
 #include "pull_model.h"
 #include "recap.h"
 #include "recommended_models.h"
+#include "runtime/model_facts.h"
 #include "runtime/model_path.h"
 #include "runtime/state_folder.h"
 #include "terminal/cells.h"
@@ -161,25 +161,26 @@ class Chat {
                        words < 1000 ? words : words / 1000 * 1000);
   }
 
-  static void suggest_models() {
+  void suggest_models() const {
     std::cerr << "This is a tiny model: it makes things up outside the little that it knows.\n";
     const auto models = models_for_memory(available_memory(), 3);
     if (models.empty()) return;
     std::cerr << "Better ones that fit into this machine's memory (list of " << kRecommendedDate
               << "):\n";
     for (const RecommendedModel& m : models) {
-      std::cerr << fmt::format("  chimere pull {}\n      about {} GB; {}\n", m.name, m.gigabytes,
-                               m.note);
+      std::cerr << fmt::format("  {} pull {}\n      about {} GB; {}\n", session_->line().program,
+                               m.name, m.gigabytes, m.note);
     }
   }
 
+  /// Errors: the one that ended the chat.
   Status finish() const {
     if (session_->line().json) print_json({{"turns", session_->turns()}});
-    return {};
+    return end_;
   }
 
   /// Takes a line; false: leave. An error, such as a message that does not fit, does not end the
-  /// chat.
+  /// chat, unless it leaves no model.
   bool take(const std::string& text) {
     if (is_blank(text)) return true;
     const ChatInput input = read_chat_input(text);
@@ -203,7 +204,12 @@ class Chat {
       return true;
     }
     if (command->id == ChatCommand::Id::kExit) return false;
-    report(run(command->id, input.argument));
+    Status done = run(command->id, input.argument);
+    if (!session_->has_model()) {
+      end_ = std::move(done);
+      return false;
+    }
+    report(done);
     return true;
   }
 
@@ -267,24 +273,27 @@ class Chat {
     const ChatSession& s = *session_;
     tell("This is " + terminal::visible(s.model_name()) + " (" + terminal::visible(s.model_path()) +
          ").");
-    const auto folder = runtime::model_folder(s.settings());
-    if (!folder.ok()) return {};
-    for (const hub::LocalModel& m : hub::list_models(*folder)) {
-      if (m.partial) continue;
-      tell(fmt::format("  {}  {}", terminal::visible(m.name),
-                       human_bytes(static_cast<double>(m.bytes))));
+    for (const runtime::NamedModel& m : runtime::named_models(s.settings())) {
+      if (runtime::file_kind(m.path) != runtime::FileKind::kText) continue;
+      tell(fmt::format(
+          "  {}  {}", terminal::visible(m.name),
+          m.shipped ? "comes with the program" : human_bytes(static_cast<double>(m.bytes))));
     }
-    tell(std::string("  ") + runtime::shipped_name(runtime::ShippedModel::kText) +
-         "  comes with the program");
     return {};
   }
 
   Status switch_model(const std::string& name) {
     CHIMERE_CHECK_OK(offer_pull(name, session_->settings(),
                                 interactive_ ? TerminalUse::kSilent : TerminalUse::kFree));
-    Status done = session_->switch_model(name);
-    if (done.ok()) welcome();
-    return done;
+    const std::string before = session_->model_name();
+    CHIMERE_TRY(const bool switched,
+                session_->switch_model(name, [](const Error& error) { complain(error.message); }));
+    if (switched) {
+      welcome();
+    } else {
+      tell("The conversation continues with " + terminal::visible(before) + ".");
+    }
+    return {};
   }
 
   Status system(const std::string& text) {
@@ -320,7 +329,7 @@ class Chat {
     tell(fmt::format("{} ({}, {} parameters). {}", terminal::visible(s.model_name()),
                      terminal::visible(s.facts().architecture), count_text(s.facts().parameters),
                      length_text()));
-    tell("`chimere inspect " + terminal::visible(s.model_path()) + "` says more.");
+    tell("`" + s.line().program + " inspect " + terminal::visible(s.model_path()) + "` says more.");
     return {};
   }
 
@@ -476,6 +485,7 @@ class Chat {
   std::unique_ptr<ChatSession> session_;
   bool interactive_ = false;
   bool history_failed_ = false;
+  Status end_;  ///< an error after which the chat cannot continue
   std::vector<std::pair<std::string, std::string>> files_;  ///< for the next question
 };
 

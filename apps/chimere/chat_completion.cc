@@ -9,7 +9,7 @@
 #include "base/byte_amount.h"
 #include "base/system.h"
 #include "chat_commands.h"
-#include "hub/model_folder.h"
+#include "runtime/model_facts.h"
 #include "runtime/model_path.h"
 
 namespace chimere::app {
@@ -41,15 +41,14 @@ void add_files(std::string_view typed, std::vector<Candidate>& out) {
   }
 }
 
+/// Models that can answer.
 void add_models(std::string_view typed, const Settings& settings, std::vector<Candidate>& out) {
-  if (const auto folder = runtime::model_folder(settings); folder.ok()) {
-    for (const hub::LocalModel& m : hub::list_models(*folder)) {
-      if (m.partial || !m.name.starts_with(typed)) continue;
-      out.push_back({m.name, human_bytes(static_cast<double>(m.bytes))});
-    }
+  for (const runtime::NamedModel& m : runtime::named_models(settings)) {
+    if (!m.name.starts_with(typed)) continue;
+    if (runtime::file_kind(m.path) != runtime::FileKind::kText) continue;
+    out.push_back(
+        {m.name, m.shipped ? "comes with the program" : human_bytes(static_cast<double>(m.bytes))});
   }
-  const std::string shipped = runtime::shipped_name(runtime::ShippedModel::kText);
-  if (shipped.starts_with(typed)) out.push_back({shipped, "comes with the program"});
 }
 
 void add_options(std::string_view typed, std::vector<Candidate>& out) {

@@ -12,8 +12,10 @@
 #include "generate.h"
 #include "generation_stream.h"
 #include "loading.h"
+#include "model/model.h"
 #include "output_constraint_flags.h"
 #include "question_language.h"
+#include "runtime/model_path.h"
 #include "runtime/request.h"
 
 namespace chimere::app {
@@ -75,7 +77,7 @@ Result<std::vector<Message>> from_json(const std::string& text, const std::strin
 Result<std::unique_ptr<ChatSession::Model>> ChatSession::load_model(const Settings& settings,
                                                                     bool notice) {
   CHIMERE_TRY(const runtime::ModelPath found,
-              find_model_or_suggest(settings.get(settings::kModel), settings));
+              runtime::find_model_or_suggest(settings.get(settings::kModel), settings));
   CHIMERE_TRY(auto file, notice ? open_model(settings) : gguf::Reader::open(found.path));
   CHIMERE_TRY(runtime::ModelFacts facts, runtime::model_facts(*file));
   CHIMERE_TRY(runtime::LoadedModel loaded,
@@ -240,33 +242,46 @@ Status ChatSession::set_constraint(std::optional<constraints::ConstraintSpec> co
   return {};
 }
 
-Status ChatSession::switch_model(const std::string& name) {
-  Settings changed = line_.settings;
-  CHIMERE_CHECK_OK(changed.set(settings::kModel, name, "/model"));
-  // Everything that can be checked is checked while the old model is still there.
-  CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, changed));
+Status ChatSession::check_model(const Settings& settings) {
+  const std::string& name = settings.get(settings::kModel);
+  CHIMERE_TRY(const runtime::ModelPath found, runtime::find_model_or_suggest(name, settings));
   CHIMERE_TRY(const auto file, gguf::Reader::open(found.path));
-  CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(*file));
-  if (facts.pooled) return invalid_argument(name + " computes vectors or scores, and no answers.");
+  CHIMERE_CHECK_OK(model::check_architecture(*file));
+  if (runtime::file_kind(*file) == runtime::FileKind::kText) return {};
+  return invalid_argument(name + " computes vectors or scores, and no answers.");
+}
+
+Result<bool> ChatSession::switch_model(const std::string& name,
+                                       const std::function<void(const Error&)>& refused) {
+  Settings changed = line_.settings;
+  Status checked = changed.set(settings::kModel, name, "/model");
+  if (checked.ok()) checked = check_model(changed);
+  if (!checked.ok()) {
+    refused(checked.error());
+    return false;
+  }
   const std::vector<Message> messages = model_->conversation.messages();
-  // Two models may not fit into memory together.
   prefix_.reset();
   request_ = {};
   file_ = {};
   model_.reset();
-  auto loaded = load_model(changed, false);
-  Status done;
-  if (loaded.ok()) {
-    line_.settings = std::move(changed);
-    CHIMERE_CHECK_OK(use(*std::move(loaded)));
-  } else {
-    done = std::move(loaded).error();
-    CHIMERE_TRY(auto old, load_model(line_.settings, false));
-    CHIMERE_CHECK_OK(use(std::move(old)));
+  const auto load_and_use = [this](const Settings& settings) -> Status {
+    CHIMERE_TRY(auto model, load_model(settings, false));
+    return use(std::move(model));
+  };
+  std::swap(line_.settings, changed);
+  const Status switched = load_and_use(line_.settings);
+  if (!switched.ok()) {
+    refused(switched.error());
+    std::swap(line_.settings, changed);
+    // What loading says of the old model was said at the start.
+    Settings quiet = line_.settings;
+    CHIMERE_CHECK_OK(quiet.set(settings::kQuiet, "1", "/model"));
+    CHIMERE_CHECK_OK(load_and_use(quiet));
   }
   model_->conversation.resume(messages);
   file_ = open_state_file(state_, line_.settings, model_->loaded);
-  return done;
+  return switched.ok();
 }
 
 Status ChatSession::save(const std::string& path) {

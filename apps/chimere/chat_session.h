@@ -3,6 +3,7 @@
 #define CHIMERE_APPS_CHIMERE_CHAT_SESSION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,9 +46,13 @@ class ChatSession {
   Status set_option(const std::string& name, const std::string& value);
   /// What answers must match; absent: anything. Errors: those of Constraint::compile().
   Status set_constraint(std::optional<constraints::ConstraintSpec> constraint);
-  /// Continues the conversation with another model. Errors: those of loading; if the model was
-  /// found but cannot be loaded, the old one is loaded again.
-  Status switch_model(const std::string& name);
+  /// Continues the conversation with another model; false: with the old one, after `refused` was
+  /// told why. Two models may not fit into memory together, so that one that was found but cannot
+  /// be loaded costs loading the old one again. Errors: those of that; has_model() is false then.
+  Result<bool> switch_model(const std::string& name,
+                            const std::function<void(const Error&)>& refused);
+  /// Without one nothing else may be called but turns(), line() and settings().
+  bool has_model() const { return model_ != nullptr; }
   /// Saves the conversation, by the file's name as JSON, Markdown or with the model's state.
   /// Errors: kIo, kOutOfSpace.
   Status save(const std::string& path);
@@ -93,6 +98,9 @@ class ChatSession {
   explicit ChatSession(CommandLine line) : line_(std::move(line)) {}
   static Result<std::unique_ptr<Model>> load_model(const Settings& settings, bool notice);
   Status use(std::unique_ptr<Model> model);
+  /// Whether the model can take over. Errors: those of find_model_or_suggest() and
+  /// gguf::Reader::open(); kInvalidArgument, kUnsupported (no model that answers).
+  static Status check_model(const Settings& settings);
   Status answer(Conversation::Prompt prompt);
   /// Says, once for a model, that it does not know the question's language.
   void tell_of_language(std::string_view question);

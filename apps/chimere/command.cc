@@ -20,6 +20,8 @@ namespace chimere::app {
 
 const char* const kNameModel =
     "name a GGUF file or a model that `chimere list` shows, or leave it out for the shipped one";
+const char* const kNameDrafter =
+    "name a drafter's GGUF file or one that `chimere list` shows, or none for no drafter";
 
 Option& Option::required() {
   option_->required();
@@ -176,6 +178,7 @@ void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   if (&s == &settings::kModel) Option(option).check(not_empty(kNameModel));
+  if (&s == &settings::kDraftModel) Option(option).check(not_empty(kNameDrafter));
   if (!s.default_value.empty()) option->default_str(std::string(s.default_value));
   option->type_name(s.kind == SettingInfo::Kind::kText ? "TEXT" : "N");
   option->group(std::string(flag_group(s)));

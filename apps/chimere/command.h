@@ -31,6 +31,7 @@ std::string message_rows(const std::string& message);
 /// also sets `run`.
 struct CommandLine {
   Settings settings;
+  std::string program = "chimere";  ///< how to call it again, for messages
   bool json = false;
   std::function<Status()> run;  ///< of the subcommand that was given
 
@@ -116,8 +117,9 @@ void add_settings(Command& command, CommandLine& line, std::initializer_list<Set
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,
                                            std::string_view what);
 
-/// Advice for an empty model name.
+/// Advice for an empty model name, and for that of a drafter.
 extern const char* const kNameModel;
+extern const char* const kNameDrafter;
 
 /// Refuses an empty value with this advice: a sentence without its full stop.
 Check not_empty(const std::string& advice);

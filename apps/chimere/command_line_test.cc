@@ -10,7 +10,6 @@
 #include "base/settings.h"
 #include "foreign_flags.h"
 #include "given_command.h"
-#include "nearest_word.h"
 
 namespace chimere::app {
 namespace {
@@ -118,23 +117,17 @@ TEST(GivenCommand, TypingErrorsAreNamed) {
   EXPECT_NE(command({"it's"})[1].find(R"(`chimere run 'it'\''s'`)"), std::string::npos);
 }
 
+TEST(GivenCommand, TheProgramIsNamedAsItWasCalled) {
+  EXPECT_EQ(program_word("chimere"), "chimere");
+  EXPECT_EQ(program_word("build/chimere"), "build/chimere");
+  EXPECT_EQ(program_word("/a folder/chimere"), "'/a folder/chimere'");
+  EXPECT_EQ(program_word(""), "chimere");
+}
+
 TEST(GivenCommand, APromptForAnotherCommandIsQuoted) {
   EXPECT_EQ(prompt_suggestion(Words{"it's", "me"}), R"(did you mean `chimere run 'it'\''s me'`?)");
   EXPECT_EQ(prompt_suggestion(Words{"hello", "--frob"}), "");
   EXPECT_EQ(prompt_suggestion(Words{}), "");
-}
-
-TEST(NearestWord, CountsTypingErrors) {
-  EXPECT_EQ(edit_distance("run", "run"), 0U);
-  EXPECT_EQ(edit_distance("rnu", "run"), 1U);
-  EXPECT_EQ(edit_distance("", "run"), 3U);
-  EXPECT_EQ(edit_distance("--temprature", "--temperature"), 1U);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
-  const Words words = {"help", "run", "serve", "--temp"};
-  EXPECT_EQ(nearest_word("hello", words), "");
-  EXPECT_EQ(nearest_word("hlep", words), "help");
-  EXPECT_EQ(nearest_word("ru", words), "");
-  EXPECT_EQ(nearest_word("--tmep", words), "--temp");
 }
 
 }  // namespace

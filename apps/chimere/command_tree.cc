@@ -19,7 +19,7 @@ FlagFacts describe(const CLI::Option& option) {
     if (const SettingInfo* like = settings::find(name); like != nullptr) {
       if (like->separator == '\0') flag.choices.assign(like->choices.begin(), like->choices.end());
     }
-    flag.takes_model = name == "model" || name == "base";
+    flag.takes_model = name == "model" || name == "base" || name == "draft-model";
   }
   return flag;
 }

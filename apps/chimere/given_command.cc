@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
-#include "nearest_word.h"
+#include "base/nearest_word.h"
 #include "prompt_words.h"
 
 namespace chimere::app {
@@ -56,6 +55,14 @@ std::vector<std::string> leading_words(std::span<const std::string> words) {
 }
 
 }  // namespace
+
+std::string program_word(std::string_view called) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-";
+  if (called.empty()) return "chimere";
+  const bool plain = called.find_first_not_of(kPlain) == std::string_view::npos;
+  return plain ? std::string(called) : shell_quoted(called);
+}
 
 std::string prompt_suggestion(std::span<const std::string> words) {
   std::string prompt;

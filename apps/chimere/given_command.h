@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,10 @@ namespace chimere::app {
 Result<std::vector<std::string>> with_command(
     std::vector<std::string> words, std::span<const std::string> commands,
     const std::function<bool(const std::string&)>& is_model);
+
+/// How to call this program again, for a shell: its path as it was typed, or its name if the shell
+/// found it in PATH. `called`: argv[0].
+std::string program_word(std::string_view called);
 
 /// For unexpected positional arguments: a command line that takes them as a prompt. Empty if one of
 /// them looks like a flag.

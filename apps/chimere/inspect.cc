@@ -2,11 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -19,6 +25,7 @@
 #include "model/adapter.h"
 #include "runtime/gpu.h"
 #include "runtime/loaded_model.h"
+#include "runtime/model_facts.h"
 #include "state/state_store.h"
 
 namespace chimere::app {
@@ -48,6 +55,28 @@ Json value_json(const std::string& key, const gguf::Value& value) {
         }
       },
       value);
+}
+
+/// "7,077,888".
+std::string with_separators(int64_t count) {
+  std::string digits = std::to_string(count);
+  for (int64_t at = std::ssize(digits) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+/// The digits of a key's value that tell it from others of its type, without an exponent.
+std::string number_text(double value) {
+  std::array<char, 512> text;
+  const bool fits = std::abs(value) <= std::numeric_limits<float>::max();
+  const float narrow = fits ? static_cast<float>(value) : 0;
+  const bool is_float = fits && static_cast<double>(narrow) == value;
+  const auto [end, error] =
+      is_float
+          ? std::to_chars(text.data(), text.data() + text.size(), narrow, std::chars_format::fixed)
+          : std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  return error == std::errc() ? std::string(text.data(), end) : fmt::format("{}", value);
 }
 
 int64_t elements(const gguf::TensorInfo& tensor) {
@@ -174,12 +203,13 @@ void print_text(const Json& document, bool tensors) {
   std::cout << fmt::format(
       "{}  ({}{}, GGUF {})\n", document["path"].get<std::string>(), bytes(document["file_bytes"]),
       files > 1 ? fmt::format(" in {} files", files) : "", document["version"].get<int>());
-  std::cout << fmt::format("{:.3g} parameters in {} tensors\n\nMetadata\n",
-                           document["parameters"].get<double>(),
+  std::cout << fmt::format("{} parameters in {} tensors\n\nMetadata\n",
+                           with_separators(document["parameters"].get<int64_t>()),
                            document["tensor_count"].get<int64_t>());
   for (const auto& [key, value] : document["metadata"].items()) {
-    std::string text =
-        value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, kLenient);
+    std::string text = value.is_string()         ? value.get<std::string>()
+                       : value.is_number_float() ? number_text(value.get<double>())
+                                                 : value.dump(-1, ' ', false, kLenient);
     std::ranges::replace(text, '\n', ' ');
     if (text.size() > 80) text = text.substr(0, 77) + "...";
     std::cout << fmt::format("  {:45} {}\n", key, text);
@@ -204,6 +234,14 @@ void print_text(const Json& document, bool tensors) {
         a["name"].get<std::string>(), a["architecture"].get<std::string>(),
         a["matrices"].get<int64_t>(), a["least_rank"].get<int64_t>(), a["most_rank"].get<int64_t>(),
         a["alpha"].get<double>(), document["path"].get<std::string>());
+    return;
+  }
+  if (document.contains("drafter")) {
+    const auto path = document["path"].get<std::string>();
+    std::cout << fmt::format(
+        "\nA drafter, which works together with the model that it was trained for, one of "
+        "embedding length {}.\n  chimere run -m MODEL --draft-model {} uses it.\n",
+        document["drafter"]["embedding_length"].get<int64_t>(), path);
     return;
   }
   if (document.contains("cannot_run")) {
@@ -239,6 +277,19 @@ Result<Json> adapter_json(const gguf::Reader& file) {
               {"most_rank", a.most_rank}};
 }
 
+/// What running the model takes, or why it cannot be run.
+Status add_costs(const Settings& settings, std::unique_ptr<gguf::Reader> file, Json& document) {
+  const auto loaded = load(std::move(file), settings, {.on_gpu = false});
+  if (loaded.ok()) {
+    document["costs"] = costs(*loaded);
+    CHIMERE_TRY(Json gpu, gpu_costs(settings, *loaded));
+    if (!gpu.is_null()) document["gpu"] = std::move(gpu);
+  } else {
+    document["cannot_run"] = loaded.error().message;
+  }
+  return {};
+}
+
 Status inspect(const CommandLine& line, const InspectFlags& flags) {
   CHIMERE_TRY(auto file, open_model(line.settings, flags.model));
   Json document = {{"path", file->path()},
@@ -261,22 +312,15 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   document["metadata"] = std::move(metadata);
   document["types"] = tensors_by_type(*file);
   if (flags.tensors) document["tensors"] = std::move(tensors);
-  if (model::is_adapter(*file)) {
+  const runtime::FileKind kind = runtime::file_kind(*file);
+  document["kind"] = runtime::kind_name(kind);
+  if (kind == runtime::FileKind::kAdapter) {
     CHIMERE_TRY(document["adapter"], adapter_json(*file));
-    if (line.json) {
-      print_json(document);
-    } else {
-      print_text(document, flags.tensors);
-    }
-    return {};
-  }
-  const auto loaded = load(std::move(file), line.settings, {.on_gpu = false});
-  if (loaded.ok()) {
-    document["costs"] = costs(*loaded);
-    CHIMERE_TRY(Json gpu, gpu_costs(line.settings, *loaded));
-    if (!gpu.is_null()) document["gpu"] = std::move(gpu);
+  } else if (kind == runtime::FileKind::kDrafter) {
+    CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(*file));
+    document["drafter"] = {{"embedding_length", facts.embedding_length}};
   } else {
-    document["cannot_run"] = loaded.error().message;
+    CHIMERE_CHECK_OK(add_costs(line.settings, std::move(file), document));
   }
   if (line.json) {
     print_json(document);

@@ -2,11 +2,8 @@
 
 #include <iostream>
 #include <utility>
-#include <vector>
 
 #include "command.h"
-#include "hub/model_folder.h"
-#include "nearest_word.h"
 #include "runtime/adapters.h"
 #include "runtime/gpu.h"
 
@@ -16,21 +13,6 @@ namespace {
 void show_line(const std::string& text) { std::cerr << message_rows(text) << '\n'; }
 
 }  // namespace
-
-Result<runtime::ModelPath> find_model_or_suggest(const std::string& name, const Settings& settings,
-                                                 runtime::ShippedModel shipped) {
-  auto found = runtime::find_model(name, settings, shipped);
-  if (found.ok() || name.empty()) return found;
-  std::vector<std::string> names = runtime::shipped_models();
-  if (const auto folder = runtime::model_folder(settings); folder.ok()) {
-    for (const hub::LocalModel& m : hub::list_models(*folder)) names.push_back(m.name);
-  }
-  const std::string near = nearest_word(name, names);
-  if (near.empty()) return found;
-  Error error = std::move(found).error();
-  error.message += " Or did you mean " + near + "?";
-  return error;
-}
 
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
                                                  runtime::ShippedModel shipped) {
@@ -42,8 +24,8 @@ Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const
                                                  runtime::ShippedModel shipped,
                                                  const runtime::LoadObserver& observer) {
   CHIMERE_TRY(const runtime::ModelPath found,
-              find_model_or_suggest(name.empty() ? settings.get(settings::kModel) : name, settings,
-                                    shipped));
+              runtime::find_model_or_suggest(name.empty() ? settings.get(settings::kModel) : name,
+                                             settings, shipped));
   if (found.shipped) {
     observer.say("Using the shipped model " + found.path + " (-m MODEL chooses another)");
   }

@@ -25,11 +25,6 @@ namespace chimere::app {
 /// The largest token id that a flag takes; vocabularies are smaller.
 constexpr int32_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
-/// runtime::find_model(), whose error names a model with nearly the same name, if there is one.
-Result<runtime::ModelPath> find_model_or_suggest(
-    const std::string& name, const Settings& settings,
-    runtime::ShippedModel shipped = runtime::ShippedModel::kText);
-
 /// Opens the model `name`; if it is empty, the one that `settings::kModel` names; if that is empty
 /// too, the shipped one, with a notice on standard error unless --quiet is given.
 Result<std::unique_ptr<gguf::Reader>> open_model(

@@ -10,13 +10,13 @@
 #include <system_error>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "base/system.h"
 #include "chat.h"
 #include "command.h"
 #include "foreign_flags.h"
 #include "given_command.h"
 #include "help_format.h"
-#include "nearest_word.h"
 #include "runtime/model_path.h"
 
 namespace chimere::app {
@@ -200,6 +200,7 @@ int run_program(int argc, char** argv) {
   app.set_version_flag("--version", version_text,
                        "Print the version and what the program was built with, and exit");
   CommandLine line;
+  if (argc > 0) line.program = program_word(argv[0]);
   Command program(app);
   declare_run(program, line);
   declare_chat(program, line);

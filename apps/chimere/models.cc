@@ -13,10 +13,21 @@
 #include "hub/model_folder.h"
 #include "json.h"
 #include "recommended_models.h"
+#include "runtime/model_facts.h"
 #include "runtime/model_path.h"
 
 namespace chimere::app {
 namespace {
+
+std::string kind_of(const std::string& path) {
+  return runtime::kind_name(runtime::file_kind(path));
+}
+
+/// Behind a file that cannot chat: what it is.
+std::string mark(const std::string& path) {
+  const std::string kind = kind_of(path);
+  return kind == runtime::kind_name(runtime::FileKind::kText) ? "" : "  " + kind;
+}
 
 Status list(const CommandLine& line) {
   CHIMERE_TRY(const std::string folder, runtime::model_folder(line.settings));
@@ -28,26 +39,27 @@ Status list(const CommandLine& line) {
                       {"path", m.path},
                       {"bytes", m.bytes},
                       {"files", m.files.size()},
-                      {"partial", m.partial}});
+                      {"partial", m.partial},
+                      {"kind", m.partial ? Json() : Json(kind_of(m.path))}});
     }
     print_json(rows);
     return {};
   }
   if (models.empty()) {
-    std::cerr << "There is no model in " << folder
-              << "; `chimere pull OWNER/NAME` downloads one.\n";
+    std::cerr << "There is no model in " << folder << "; `" << line.program
+              << " pull OWNER/NAME` downloads one.\n";
   }
-  const std::vector<std::string> shipped = runtime::shipped_models();
+  const std::vector<runtime::NamedModel> shipped = runtime::shipped_models();
   size_t width = 4;
-  for (const std::string& name : shipped) width = std::max(width, name.size());
+  for (const runtime::NamedModel& m : shipped) width = std::max(width, m.name.size());
   for (const hub::LocalModel& m : models) width = std::max(width, m.name.size());
   for (const hub::LocalModel& m : models) {
     std::cout << fmt::format("{:{}}  {:>10}{}\n", m.name, width,
                              human_bytes(static_cast<double>(m.bytes)),
-                             m.partial ? "  unfinished: pull it again, or rm it" : "");
+                             m.partial ? "  unfinished: pull it again, or rm it" : mark(m.path));
   }
-  for (const std::string& name : shipped) {
-    std::cout << fmt::format("{:{}}  comes with the program\n", name, width);
+  for (const runtime::NamedModel& m : shipped) {
+    std::cout << fmt::format("{:{}}  comes with the program{}\n", m.name, width, mark(m.path));
   }
   return {};
 }
@@ -103,7 +115,7 @@ Status suggest(const CommandLine& line, bool fitting) {
   for (const RecommendedModel& m : models) {
     std::cout << fmt::format("{:{}}  {:>4} GB\n  {}\n", m.name, width, m.gigabytes, m.note);
   }
-  std::cerr << fmt::format("`chimere pull NAME` downloads one. The list is of {}.\n",
+  std::cerr << fmt::format("`{} pull NAME` downloads one. The list is of {}.\n", line.program,
                            kRecommendedDate);
   return {};
 }

@@ -76,7 +76,8 @@ Result<std::optional<std::string>> take_words(const RunFlags& flags, CommandLine
       line.flags, [](const auto& flag) { return flag.first == &settings::kModel; });
   const auto find = [&](const std::string& name) -> Status {
     CHIMERE_CHECK_OK(offer_pull(name, line.settings));
-    CHIMERE_TRY(const runtime::ModelPath found, find_model_or_suggest(name, line.settings));
+    CHIMERE_TRY(const runtime::ModelPath found,
+                runtime::find_model_or_suggest(name, line.settings));
     // Any file could be meant by a path.
     if (found.path.ends_with(".gguf")) return {};
     return not_found("'" + found.path + "' is no GGUF file.");

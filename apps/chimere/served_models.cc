@@ -104,9 +104,9 @@ class Builder {
     CHIMERE_TRY(const runtime::ModelFacts facts, runtime::model_facts(open ? *open : *read));
     read.reset();
     if (kind == ModelKind::kNone) {
-      kind = facts.ranks    ? ModelKind::kReranking
-             : facts.pooled ? ModelKind::kEmbedding
-                            : ModelKind::kText;
+      kind = facts.kind == runtime::FileKind::kReranking   ? ModelKind::kReranking
+             : facts.kind == runtime::FileKind::kEmbedding ? ModelKind::kEmbedding
+                                                           : ModelKind::kText;
     }
     CHIMERE_TRY(const int64_t states, limit_states(facts.file_bytes, model.settings));
     CHIMERE_TRY(const auto adapters, runtime::adapter_paths(model.settings.get(settings::kLora)));

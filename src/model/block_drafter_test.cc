@@ -296,7 +296,13 @@ TEST(BlockDrafter, RefusesWhatDoesNotFit) {
   const auto mismatch = load_block_drafter(*other, *fits.target, *fits.ops, {});
   ASSERT_FALSE(mismatch.ok());
   EXPECT_EQ(mismatch.error().code, Error::Code::kUnsupported);
-  EXPECT_NE(mismatch.error().message.find("this model has 64"), std::string::npos);
+  EXPECT_NE(mismatch.error().message.find("embedding length 128; this model has 64"),
+            std::string::npos);
+  EXPECT_EQ(check_block_drafter(*other, *fits.target).error().message, mismatch.error().message);
+  EXPECT_FALSE(check_block_drafter(*fits.target, *fits.target).ok());
+  EXPECT_TRUE(check_block_drafter(*fits.file, *fits.target).ok());
+  EXPECT_TRUE(is_block_drafter(*fits.file));
+  EXPECT_FALSE(is_block_drafter(*fits.target));
 }
 
 TEST(BlockDrafter, RefusesContextRowsWithOutputs) {

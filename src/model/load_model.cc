@@ -39,6 +39,17 @@ int64_t drafted_tokens(int64_t n_vocab) {
   return std::max(kFew, n_vocab / 4);
 }
 
+/// What the file says of its model. Errors: those of `read`; kUnsupported (a target, and no block
+/// drafter).
+Result<ModelSpec> read_spec(ReadModelSpec read, const Keys& keys) {
+  CHIMERE_TRY(ModelSpec spec, read(keys));
+  if (keys.target() != nullptr && !spec.block_draft) {
+    return unsupported(keys.file().path() +
+                       " is a model of its own; a drafter is a file of architecture dflash");
+  }
+  return spec;
+}
+
 /// `target`: see load_block_drafter(); nullptr: none.
 Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file,
                                     const gguf::Reader* target, kernels::Ops& ops,
@@ -47,11 +58,7 @@ Result<std::unique_ptr<Model>> load(ReadModelSpec read, const gguf::Reader& file
   CHIMERE_CHECK_OK(check(options));
   CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
   const Keys keys(file, name, options.rope, target);
-  CHIMERE_TRY(ModelSpec spec, read(keys));
-  if (target != nullptr && !spec.block_draft) {
-    return unsupported(file.path() +
-                       " is a model of its own; a drafter is a file of architecture dflash");
-  }
+  CHIMERE_TRY(ModelSpec spec, read_spec(read, keys));
   if (spec.block_draft) {
     const int64_t wanted =
         options.draft_tokens > 0 ? options.draft_tokens : drafted_tokens(spec.n_vocab);
@@ -89,6 +96,18 @@ Status check_architecture(const gguf::Reader& file) {
     CHIMERE_CHECK_OK(architecture->read(Keys(file, architecture->name)));
   }
   return {};
+}
+
+bool is_block_drafter(const gguf::Reader& file) {
+  const auto architecture = find_architecture(file);
+  return architecture.ok() && (*architecture)->read == dflash;
+}
+
+Status check_block_drafter(const gguf::Reader& file, const gguf::Reader& target) {
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  const Keys keys(file, architecture->name, {}, &target);
+  CHIMERE_TRY([[maybe_unused]] const ModelSpec spec, read_spec(architecture->read, keys));
+  return check_unread_keys(keys);
 }
 
 Result<bool> is_encoder(const gguf::Reader& file) {

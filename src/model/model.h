@@ -152,6 +152,13 @@ Status check_architecture(const gguf::Reader& file);
 /// need no tensors.
 Result<bool> is_encoder(const gguf::Reader& file);
 
+/// Whether the file says that it is a block drafter; see load_block_drafter().
+bool is_block_drafter(const gguf::Reader& file);
+
+/// Whether a block drafter's hyper-parameters fit its `target`; reads no tensors. Errors: those of
+/// load_block_drafter().
+Status check_block_drafter(const gguf::Reader& file, const gguf::Reader& target);
+
 /// Loads the model according to general.architecture. The reader (which owns the mapped file) and
 /// ops must outlive the model. Errors: those of check_architecture(), kUnsupported (a variant that
 /// is not implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,

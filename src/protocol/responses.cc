@@ -120,6 +120,7 @@ Json model_json(const ModelEntry& model) {
     out["max_state_bytes"] = model.max_state_bytes;
     out["max_kv_tokens"] = model.max_kv_tokens;
   }
+  if (!model.kind.empty()) out["kind"] = model.kind;
   if (!model.aliases.empty()) out["aliases"] = model.aliases;
   if (!model.parent.empty()) out["parent"] = model.parent;
   if (!model.state.empty()) out["state"] = model.state;

@@ -104,6 +104,7 @@ struct ModelEntry {
   std::string state = {};       ///< "ready", "absent", ...; empty: not said
   std::vector<std::string> aliases = {};
   std::string parent = {};  ///< of an adapter: its model; else empty
+  std::string kind = {};    ///< "text", "embedding", "reranking"; empty: not said
 };
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_response(const ModelEntry& model);

@@ -26,6 +26,28 @@ bool uses_drafter(const Settings& settings) {
   return mode == "auto" || mode == "dflash";
 }
 
+/// Names of the drafters whose shape fits the target, separated by commas.
+std::string fitting_drafters(const Settings& settings, const gguf::Reader& target) {
+  std::string out;
+  for (const NamedModel& named : named_models(settings)) {
+    const auto file = gguf::Reader::open(named.path);
+    if (!file.ok() || !model::is_block_drafter(**file)) continue;
+    if (!model::check_block_drafter(**file, target).ok()) continue;
+    out += (out.empty() ? "" : ", ") + named.name;
+  }
+  return out;
+}
+
+/// The error of --speculate dflash without --draft-model.
+Error no_drafter(const Settings& settings, const gguf::Reader& target) {
+  const std::string fitting = fitting_drafters(settings, target);
+  return invalid_argument(
+      "--speculate dflash needs a drafter that was trained for this model: --draft-model FILE. " +
+      (fitting.empty()
+           ? "None of those that `chimere list` shows fits it."
+           : "Of those that `chimere list` shows, these have its shape: " + fitting + "."));
+}
+
 /// Capacity for `tokens` positions of the target's sequences.
 model::ModelOptions drafter_options(const LoadedModel& target, int64_t tokens, int step_rows) {
   model::ModelOptions options;
@@ -53,11 +75,9 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
   std::unique_ptr<LoadedDrafter> none;
   const std::string& name = settings.get(settings::kDraftModel);
   const bool asked = settings.get(settings::kSpeculate) == "dflash";
-  if (asked && name.empty()) {
-    return invalid_argument(
-        "--speculate dflash needs a drafter for this model: --draft-model FILE.");
-  }
-  if (name.empty()) return none;
+  const bool named = !name.empty() && name != "none";
+  if (asked && !named) return no_drafter(settings, *target.file);
+  if (!named) return none;
   if (!uses_drafter(settings)) {
     observer.warn("--draft-model changes nothing with --speculate " +
                   settings.get(settings::kSpeculate) + ".");
@@ -67,7 +87,7 @@ Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
     error.message = "--draft-model: " + error.message;
     return error;
   };
-  const auto found = find_model(name, settings);
+  const auto found = find_drafter(name, settings);
   if (!found.ok()) return of_flag(found.error());
   auto drafter = std::make_unique<LoadedDrafter>();
   auto file = gguf::Reader::open(found->path);

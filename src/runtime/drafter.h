@@ -19,7 +19,7 @@ namespace chimere::runtime {
 /// need not be loaded yet; nullptr if they name none, or, with a warning, if --speculate does not
 /// use it. One that fits another model only is left out with a warning, unless --speculate asks for
 /// it. Its keys and values take at most an eighth of the target's max_state_bytes. Errors:
-/// kInvalidArgument (--speculate dflash without --draft-model), those of find_model(),
+/// kInvalidArgument (--speculate dflash without --draft-model), those of find_drafter(),
 /// gguf::Reader::open() and model::load_block_drafter().
 Result<std::unique_ptr<LoadedDrafter>> load_drafter(const Settings& settings,
                                                     const LoadedModel& target,

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 
 #include "gguf/reader.h"
 #include "runtime/load.h"
+#include "runtime/model_facts.h"
+#include "runtime/model_path.h"
 #include "runtime/runtime.h"
 #include "support/tiny_drafter.h"
 #include "support/tiny_model.h"
@@ -31,6 +34,9 @@ class DrafterTest : public ::testing::Test {
     EXPECT_TRUE(test::make_tiny_drafter({}, shape).value().write(folder_ + "/drafter.gguf").ok());
   }
   ~DrafterTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  const std::string& folder() const { return folder_; }
 
   /// With a drafter unless `drafter` is false. `limit`: of --state-memory; 0: none.
   Result<LoadedModel> load_model(const Runtime& runtime, bool drafter, MemoryRequest request,
@@ -112,6 +118,63 @@ TEST_F(DrafterTest, AContextMustFitWithItsKeysAndValues) {
   EXPECT_EQ(refused.error().code, Error::Code::kOutOfMemory);
   EXPECT_NE(refused.error().message.find("leave out --draft-model"), std::string::npos)
       << refused.error().message;
+}
+
+/// --speculate dflash with this --draft-model and the model folder `models`.
+Result<std::unique_ptr<LoadedDrafter>> ask_for(const std::string& drafter,
+                                               const std::string& models,
+                                               const LoadedModel& target) {
+  Settings settings;
+  EXPECT_TRUE(settings.set(settings::kModels, models, "test").ok());
+  EXPECT_TRUE(settings.set(settings::kSpeculate, "dflash", "test").ok());
+  EXPECT_TRUE(settings.set(settings::kDraftModel, drafter, "test").ok());
+  return load_drafter(settings, target, {});
+}
+
+TEST_F(DrafterTest, NamesThoseThatFit) {
+  test::TinyModel wide;
+  wide.architecture = "qwen3";
+  wide.n_vocab = 300;
+  wide.n_embd = 128;
+  ASSERT_TRUE(test::make_tiny_drafter({}, wide).value().write(path("wide-drafter.gguf")).ok());
+  const Runtime runtime(Runtime::Options{.threads = 1});
+  const auto target = load_model(runtime, false, {.default_context = 256});
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  for (const char* absent : {"", "none"}) {
+    const auto refused = ask_for(absent, folder(), *target);
+    ASSERT_FALSE(refused.ok());
+    const std::string& message = refused.error().message;
+    EXPECT_NE(message.find("--draft-model FILE"), std::string::npos) << message;
+    EXPECT_NE(message.find("these have its shape: drafter"), std::string::npos) << message;
+    EXPECT_EQ(message.find("wide-drafter"), std::string::npos) << message;
+  }
+  std::filesystem::remove(path("drafter.gguf"));
+  const auto without = ask_for("", folder(), *target);
+  ASSERT_FALSE(without.ok());
+  EXPECT_NE(without.error().message.find("fits it"), std::string::npos) << without.error().message;
+}
+
+TEST_F(DrafterTest, SuggestsTheNearestDrafter) {
+  std::filesystem::copy_file(path("model.gguf"), path("drafted.gguf"));
+  const Runtime runtime(Runtime::Options{.threads = 1});
+  const auto target = load_model(runtime, false, {.default_context = 256});
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  EXPECT_TRUE(ask_for("drafter", folder(), *target).ok());
+  const auto refused = ask_for("draftet", folder(), *target);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().message.ends_with("Or did you mean drafter?"))
+      << refused.error().message;
+  Settings settings;
+  EXPECT_TRUE(settings.set(settings::kModels, folder(), "test").ok());
+  const auto model = find_model_or_suggest("draftet", settings);
+  ASSERT_FALSE(model.ok());
+  EXPECT_TRUE(model.error().message.ends_with("Or did you mean drafted?")) << model.error().message;
+}
+
+TEST_F(DrafterTest, FilesSayWhatTheyAreFor) {
+  EXPECT_EQ(file_kind(path("model.gguf")), FileKind::kText);
+  EXPECT_EQ(file_kind(path("drafter.gguf")), FileKind::kDrafter);
+  EXPECT_EQ(file_kind(path("nowhere.gguf")), FileKind::kUnreadable);
 }
 
 }  // namespace

@@ -3,7 +3,48 @@
 #include <filesystem>
 #include <system_error>
 
+#include "model/adapter.h"
+#include "model/model.h"
+
 namespace chimere::runtime {
+
+const char* kind_name(FileKind kind) {
+  switch (kind) {
+    case FileKind::kText:
+      return "text";
+    case FileKind::kEmbedding:
+      return "embedding";
+    case FileKind::kReranking:
+      return "reranking";
+    case FileKind::kDrafter:
+      return "drafter";
+    case FileKind::kAdapter:
+      return "adapter";
+    case FileKind::kUnsupported:
+      return "unsupported";
+    case FileKind::kUnreadable:
+      return "unreadable";
+  }
+  return "";
+}
+
+FileKind file_kind(const gguf::Reader& file) {
+  if (model::is_adapter(file)) return FileKind::kAdapter;
+  if (model::is_block_drafter(file)) return FileKind::kDrafter;
+  const auto architecture = file.get_string("general.architecture");
+  if (!architecture.ok() || !model::check_architecture(file).ok()) return FileKind::kUnsupported;
+  constexpr int64_t kRank = 4;
+  const auto pooling = file.get_int(*architecture + ".pooling_type");
+  if (pooling.ok() && *pooling == kRank) return FileKind::kReranking;
+  const auto causal = file.get_bool(*architecture + ".attention.causal");
+  const bool pooled = (pooling.ok() && *pooling != 0) || (causal.ok() && !*causal);
+  return pooled ? FileKind::kEmbedding : FileKind::kText;
+}
+
+FileKind file_kind(const std::string& path) {
+  const auto file = gguf::Reader::open(path);
+  return file.ok() ? file_kind(**file) : FileKind::kUnreadable;
+}
 
 Result<ModelFacts> model_facts(const gguf::Reader& file) {
   ModelFacts out;
@@ -12,10 +53,7 @@ Result<ModelFacts> model_facts(const gguf::Reader& file) {
     const auto value = file.get_int(out.architecture + "." + key);
     return value.ok() ? *value : 0;
   };
-  constexpr int64_t kRank = 4;
-  out.ranks = integer("pooling_type") == kRank;
-  const auto causal = file.get_bool(out.architecture + ".attention.causal");
-  out.pooled = integer("pooling_type") != 0 || (causal.ok() && !*causal);
+  out.kind = file_kind(file);
   out.trained_context = integer("context_length");
   out.embedding_length = integer("embedding_length");
   for (const gguf::TensorInfo& tensor : file.tensors()) {

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "base/system.h"
 #include "hub/model_folder.h"
+#include "runtime/model_facts.h"
 
 namespace chimere::runtime {
 namespace {
@@ -47,26 +50,59 @@ std::optional<std::string> find_shipped(const std::string& file) {
   return std::nullopt;
 }
 
+/// The error with the nearest name of a drafter or, if `drafter` is false, of another model.
+Error with_suggestion(Error error, const std::string& name, const Settings& settings,
+                      bool drafter) {
+  const std::vector<NamedModel> models = named_models(settings);
+  std::vector<std::string> names;
+  for (const NamedModel& m : models) names.push_back(m.name);
+  // Only files with a similar name are opened.
+  for (std::string near; !(near = nearest_word(name, names)).empty(); std::erase(names, near)) {
+    const auto found = std::ranges::find(models, near, &NamedModel::name);
+    if ((file_kind(found->path) == FileKind::kDrafter) != drafter) continue;
+    error.message += " Or did you mean " + near + "?";
+    break;
+  }
+  return error;
+}
+
 }  // namespace
 
 const char* shipped_name(ShippedModel shipped) {
   return shipped == ShippedModel::kText ? "chimere-mini" : "chimere-embed";
 }
 
-std::vector<std::string> shipped_models() {
-  std::vector<std::string> names;
+std::vector<NamedModel> shipped_models() {
+  std::vector<NamedModel> out;
   for (const fs::path& folder : shipped_folders()) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
       const std::string name = at->path().filename().string();
       if (name.starts_with("chimere-") && name.ends_with(".gguf")) {
-        names.push_back(at->path().stem().string());
+        std::error_code unreadable;
+        const auto bytes = at->file_size(unreadable);
+        out.push_back({.name = at->path().stem().string(),
+                       .path = at->path().lexically_normal().string(),
+                       .bytes = unreadable ? 0 : static_cast<int64_t>(bytes),
+                       .shipped = true});
       }
     }
-    if (!names.empty()) break;
+    if (!out.empty()) break;
   }
-  std::ranges::sort(names);
-  return names;
+  std::ranges::sort(out, {}, &NamedModel::name);
+  return out;
+}
+
+std::vector<NamedModel> named_models(const Settings& settings) {
+  std::vector<NamedModel> out;
+  if (const auto folder = model_folder(settings); folder.ok()) {
+    for (hub::LocalModel& m : hub::list_models(*folder)) {
+      if (m.partial) continue;
+      out.push_back({.name = std::move(m.name), .path = std::move(m.path), .bytes = m.bytes});
+    }
+  }
+  std::ranges::move(shipped_models(), std::back_inserter(out));
+  return out;
 }
 
 Result<std::string> model_folder(const Settings& settings) {
@@ -105,6 +141,19 @@ Result<ModelPath> find_model(const std::string& name, const Settings& settings,
       "`chimere pull OWNER/NAME` downloads a model.";
   if (hub::parse_model_name(name).ok()) advice = "`chimere pull " + name + "` downloads it.";
   return not_found("'" + name + "' is no file. " + complaint + " " + advice);
+}
+
+Result<ModelPath> find_model_or_suggest(const std::string& name, const Settings& settings,
+                                        ShippedModel shipped) {
+  auto found = find_model(name, settings, shipped);
+  if (found.ok() || name.empty()) return found;
+  return with_suggestion(std::move(found).error(), name, settings, false);
+}
+
+Result<ModelPath> find_drafter(const std::string& name, const Settings& settings) {
+  auto found = find_model(name, settings);
+  if (found.ok()) return found;
+  return with_suggestion(std::move(found).error(), name, settings, true);
 }
 
 }  // namespace chimere::runtime

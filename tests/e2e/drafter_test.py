@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -80,6 +81,44 @@ class Drafters(unittest.TestCase):
     def test_other_names_of_the_flag(self):
         drafted, _ = self.run_model("--speculate", "dflash", "-md", DRAFTER)
         self.assertGreater(drafted["drafted"], 0)
+        helped = " ".join(chimere("run", "--help").stdout.split())
+        for words in ("a name in the model folder", "-md and --model-draft are the same flag"):
+            self.assertIn(words, helped)
+
+    def test_none_is_no_drafter_and_an_empty_name_is_refused(self):
+        plain, _ = self.run_model("--draft-model", "none")
+        self.assertEqual(plain["ids"], self.run_model("--speculate", "off")[0]["ids"])
+        run = ("run", "-m", MODEL, "-p", "a", "-n", 4)
+        undone = chimere(*run, "--draft-model", "none", CHIMERE_DRAFT_MODEL="nowhere.gguf")
+        self.assertEqual(undone.returncode, 0, undone.stderr)
+        self.assertNotIn("Drafting", undone.stderr)
+        for flags in (("--draft-model", ""), ("--draft-model=",), ("-md", "")):
+            refused = chimere(*run, *flags)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn("none for no drafter", refused.stderr)
+
+    def test_drafters_of_the_model_folder_are_named(self):
+        folder = HOME / "models"
+        folder.mkdir()
+        for path in (MODEL, DRAFTER, HOME / "for-wide.gguf"):
+            shutil.copy(path, folder)
+        run = ("run", "--models", folder, "-m", "tiny", "-p", "a", "-n", 4)
+        refused = chimere(*run, "--speculate", "dflash")
+        self.assertEqual(refused.returncode, 1)
+        self.assertRegex(refused.stderr, r"these have its shape: drafter\.$")
+        misspelled = chimere(*run, "--draft-model", "draftr")
+        self.assertEqual(misspelled.returncode, 1)
+        self.assertIn("did you mean drafter?", misspelled.stderr)
+        self.assertEqual(chimere(*run, "--draft-model", "drafter").returncode, 0)
+        rows = json.loads(chimere("list", "--models", folder, "--json").stdout)
+        self.assertEqual({row["name"]: row["kind"] for row in rows}, {"drafter": "drafter", "for-wide": "drafter", "tiny": "text"})
+
+    def test_inspect_says_how_a_drafter_is_used(self):
+        text = chimere("inspect", DRAFTER).stdout
+        self.assertIn(f"chimere run -m MODEL --draft-model {DRAFTER} uses it", text)
+        self.assertIn(f"embedding length {N_EMBD}", text)
+        document = json.loads(chimere("inspect", DRAFTER, "--json").stdout)
+        self.assertEqual((document["kind"], document["drafter"]), ("drafter", {"embedding_length": N_EMBD}))
 
     def test_commands_that_do_not_draft_have_no_drafter(self):
         helped = {name: chimere(name, "--help").stdout for name in ("run", "chat", "bench", "eval", "inspect", "embed", "hidden-states")}
@@ -97,8 +136,8 @@ class Drafters(unittest.TestCase):
         self.assertIn("--draft-model FILE", refused.stderr)
         alone = chimere("run", "-m", DRAFTER, "-p", "a")
         self.assertEqual(alone.returncode, 1)
-        self.assertIn("--draft-model", alone.stderr)
-        for other, why in ((WIDE, "a model of its own"), (HOME / "for-wide.gguf", "hidden states of 64")):
+        self.assertIn(f"use it with -m MODEL --draft-model {DRAFTER}", alone.stderr)
+        for other, why in ((WIDE, "a model of its own"), (HOME / "for-wide.gguf", "embedding length 64; this model has 32")):
             _, warning = self.run_model("--draft-model", other)
             self.assertIn("The drafter is left out", warning)
             self.assertIn(why, warning)

@@ -110,6 +110,7 @@ class Pull(unittest.TestCase):
         self.assertEqual(missing.returncode, 1)
         self.assertIn("`chimere pull own/Tiny` downloads it", missing.stderr)
         self.pull("own/Tiny:f32")
+        self.assertRegex(self.chimere("list").stdout, r"(?m)^own/Tiny/Tiny-F32 +\S+ [kM]B$")
         for name in ("own/Tiny", "own/Tiny:F32", "own/Tiny/Tiny-F32", "Tiny-F32", "Tiny-F32.gguf"):
             done = self.chimere("run", "-m", name, "-p", "x", "-n", 1, "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -121,7 +122,8 @@ class Pull(unittest.TestCase):
         rows = json.loads(self.chimere("list", "--json").stdout)
         self.assertEqual([(r["name"], r["bytes"], r["partial"]) for r in rows],
                          [("some/Model-GGUF/Model-8B-Q4_K_M", 3_000_000, False), ("some/Model-GGUF/Model-8B-Q8_0", 5, False)])
-        self.assertIn("Model-8B-Q8_0", self.chimere("list").stdout)
+        self.assertEqual([r["kind"] for r in rows], ["unreadable", "unreadable"])
+        self.assertRegex(self.chimere("list").stdout, r"(?m)Model-8B-Q8_0 .*  unreadable$")
         self.assertEqual(self.chimere("rm", "some/Model-GGUF:Q8_0").returncode, 0)
         self.assertEqual(self.chimere("rm", "Model-8B-Q8_0").returncode, 1)
         self.assertEqual(self.chimere("rm", "../../../../etc/passwd").returncode, 1)

@@ -420,7 +420,7 @@ class Commands(unittest.TestCase):
         turns, err = self.chat("the moth", f"/model {other}", "the moth", "/model absent", "the moth", "/model")
         self.assertEqual(len(turns), 3)
         self.assertGreater(turns[1]["prompt_tokens"], turns[0]["prompt_tokens"])
-        self.assertIn("absent", err)
+        self.assertRegex(err, r"(?m)^chimere: .*absent.*\nThe conversation continues with other\.$")
         self.assertIn("This is other", err)
 
     def test_a_model_that_cannot_be_loaded_gives_the_old_one_back(self):
@@ -433,11 +433,29 @@ class Commands(unittest.TestCase):
         broken.write_bytes(content.replace(b"output_norm.weight", b"output_nerm.weight"))
         args = ("the moth", "the moth", "the moth")
         turns, err = self.chat(args[0], f"/model {broken}", *args[1:])
-        self.assertIn("output_norm.weight", err)
+        # The error, and nothing that loading the old model again says.
+        said = err.splitlines()
+        refusal = next(i for i, line in enumerate(said) if "output_norm.weight" in line)
+        self.assertEqual(said[refusal + 1], "The conversation continues with tiny.")
+        self.assertNotIn("broken (", err)
         expected, _ = self.chat(*args)
         self.assertEqual([t["text"] for t in turns], [t["text"] for t in expected])
         # The conversation continued: it was read again from the start, once.
         self.assertGreater(turns[1]["prompt_tokens"], turns[0]["prompt_tokens"])
+
+    def test_a_chat_that_has_no_model_left_ends(self):
+        folder = HOME / "gone"
+        folder.mkdir()
+        model, broken = folder / "model.gguf", folder / "broken.gguf"
+        subprocess.run([WRITER, model, str(VOCABULARY)], check=True)
+        broken.write_bytes(model.read_bytes().replace(b"output_norm.weight", b"output_nerm.weight"))
+        session = Session("chat", "-m", model, "-q")
+        self.addCleanup(session.close)
+        session.prompt()
+        broken.replace(model)
+        session.send(f"/model {model}\r")
+        self.assertEqual(session.end(), 1)
+        self.assertIn("output_norm.weight", session.screen.text())
 
 
 class Documents(unittest.TestCase):
@@ -452,10 +470,11 @@ class Documents(unittest.TestCase):
         self.assertEqual([(name, text) for name, text in listed], [(name.replace("\\|", "|"), text) for name, text in documented])
 
     def test_a_tiny_model_is_said_to_be_tiny(self):
-        session = Session("chat", "-m", MODEL)
+        session = Session("chat", "-m", MODEL, columns=200)
         self.addCleanup(session.close)
         session.prompt()
         self.assertIn("This is a tiny model", session.screen.text())
+        self.assertIn(f"  {CHIMERE} pull ", session.screen.text())
         page = (DOCS / "models.md").read_text()
         for name in re.findall(r"chimere pull (\S+)", session.screen.text()):
             self.assertIn(f"| `{name}` |", page)

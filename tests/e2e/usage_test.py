@@ -178,6 +178,34 @@ class Empty(Case):
             self.assertIn("empty", said)
             self.assertIn("chimere list", said)
 
+    def test_the_list_marks_what_cannot_chat(self):
+        models = HOME / "kinds"
+        models.mkdir()
+        for name, shape in (("embedder", ["embedder"]), ("ranker", ["bert-rank", "7"]), ("drafter", ["drafter", "9"]), ("text", ["300"])):
+            subprocess.run([WRITER, models / f"{name}.gguf", *shape], check=True)
+        (models / "broken.gguf").write_bytes(b"no model")
+        (models / "foreign.gguf").write_bytes((models / "text.gguf").read_bytes().replace(b"qwen35moe", b"qwen35xyz"))
+        kinds = {"broken": "unreadable", "drafter": "drafter", "embedder": "embedding", "foreign": "unsupported", "ranker": "reranking",
+                 "text": "text"}
+        self.assertEqual({row["name"]: row["kind"] for row in json.loads(self.output("list", "--models", models, "--json"))}, kinds)
+        listed = {line.split()[0]: line for line in self.output("list", "--models", models).splitlines()}
+        for name, kind in kinds.items():
+            self.assertTrue(listed[name].endswith("B" if kind == "text" else "  " + kind), listed[name])
+        chat = chimere("chat", "-m", MODEL, "--models", models, stdin="/model\n")
+        offered = [line.split()[0] for line in chat.stderr.splitlines() if line.startswith("  ") and "comes with the program" not in line]
+        self.assertEqual(offered, ["text"])
+        self.assertNotIn("dflash", chat.stderr)
+        for name, why in (("drafter", "--draft-model"), ("embedder", "no answers"), ("foreign", "cannot be run")):
+            refused = chimere("chat", "-m", MODEL, "--models", models, stdin=f"/model {name}\n").stderr
+            self.assertIn(why, refused)
+            self.assertIn("The conversation continues with tiny.", refused)
+
+    def test_inspect_prints_plain_digits(self):
+        text = self.output("inspect", MODEL)
+        self.assertRegex(text, r"(?m)^\d{1,3}(,\d{3})+ parameters in \d+ tensors$")
+        self.assertRegex(text, r"(?m)rope\.freq_base +\d+(\.\d+)?$")
+        self.assertNotRegex(text, r"\de[+-]\d")
+
     def test_an_empty_prompt_is_refused(self):
         for flags in ((), ("--raw",)):
             self.assertIn("The prompt is empty", self.complaint(1, "run", "-m", MODEL, *flags, "-p", ""))

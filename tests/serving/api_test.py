@@ -75,7 +75,7 @@ class Api(unittest.TestCase):
     def test_models(self):
         listed = self.server.models()
         self.assertEqual(self.server.get("/v1/models/")["data"], self.server.get("/v1/models")["data"])
-        self.assertEqual([m["id"] for m in listed], ["chimere-mini"])
+        self.assertEqual([(m["id"], m["kind"]) for m in listed], [("chimere-mini", "text")])
         self.assertEqual(self.server.get("/v1/models/chimere-mini"), listed[0])
         for path in ("/v1/models/other", "/v1/models/../../etc/passwd"):
             self.assertEqual(self.server.call("GET", path)[2]["error"]["code"], "model_not_found")

@@ -113,6 +113,7 @@ class Models(unittest.TestCase):
         rows[1].update(preload=True, settings={"max-tokens": 3, "ctx": 256, "state-memory": f"{STATE_BYTES}B"})
         server = self.serve([*rows, {"name": "vectors", "model": "vectors.gguf", "keep_alive": 0}], budget=100)
         self.assertEqual(self.states(server), {"alpha": "absent", "beta": "ready", "vectors": "absent"})
+        self.assertEqual({m["id"]: m["kind"] for m in server.models()}, {"alpha": "text", "beta": "text", "vectors": "embedding"})
         self.assertEqual(server.post(TEXT, {"prompt": "x", "model": "beta", "temperature": 0})["usage"]["completion_tokens"], 3)
         self.assertEqual(server.get("/v1/models/beta")["context_length"], 256)
         self.assertEqual(len(server.post("/v1/embeddings", {"input": "x"})["data"]), 1)

@@ -38,8 +38,8 @@ Status check_width(const Keys& keys, int n_embd) {
   CHIMERE_TRY(const std::string architecture, keys.target()->get_string("general.architecture"));
   CHIMERE_TRY(const int64_t width, keys.target()->get_int(architecture + ".embedding_length"));
   if (width == n_embd) return {};
-  return unsupported(keys.file().path() + " drafts for models with hidden states of " +
-                     std::to_string(n_embd) + " numbers; this model has " + std::to_string(width));
+  return unsupported(keys.file().path() + " drafts for models of embedding length " +
+                     std::to_string(n_embd) + "; this model has " + std::to_string(width));
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ Status check_width(const Keys& keys, int n_embd) {
 Result<ModelSpec> dflash(const Keys& keys) {
   if (keys.target() == nullptr) {
     return unsupported(
-        "this file is a drafter, which works for another model only; run that model with "
-        "--draft-model " +
+        "this file is a drafter, which only works together with the model that it was trained "
+        "for; use it with -m MODEL --draft-model " +
         keys.file().path());
   }
   CHIMERE_TRY(ModelSpec model, read_model(keys));

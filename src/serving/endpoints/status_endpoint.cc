@@ -9,6 +9,23 @@
 #include "protocol/responses.h"
 
 namespace chimere::serving {
+namespace {
+
+const char* kind_name(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kText:
+      return "text";
+    case ModelKind::kEmbedding:
+      return "embedding";
+    case ModelKind::kReranking:
+      return "reranking";
+    case ModelKind::kNone:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
 
 using protocol::ApiError;
 
@@ -67,11 +84,9 @@ void StatusEndpoint::status(const CallPtr& call) {
   for (const ModelStatus& model : registry().list()) {
     const bool text = model.about.kind == ModelKind::kText;
     if (s.model.empty() && text) s.model = model.about.id;
-    const bool ranks = model.about.kind == ModelKind::kReranking;
-    const char* const kind = text ? "text" : ranks ? "reranking" : "embedding";
-    s.models.push_back({model.about.id, kind, state_name(model.state), model.progress, model.bytes,
-                        model.requests, model.waiting, model.loads, model.evictions,
-                        model.failures});
+    s.models.push_back({model.about.id, kind_name(model.about.kind), state_name(model.state),
+                        model.progress, model.bytes, model.requests, model.waiting, model.loads,
+                        model.evictions, model.failures});
     if (model.loaded.text == nullptr) continue;
     const engine::ServiceStats stats = model.loaded.text->service.stats();
     s.running += stats.engine.running;
@@ -92,6 +107,7 @@ void StatusEndpoint::models(const CallPtr& call) {
   std::vector<protocol::ModelEntry> entries;
   for (const ModelStatus& model : registry().list()) {
     protocol::ModelEntry& entry = entries.emplace_back(model.about.id, model.about.created);
+    entry.kind = kind_name(model.about.kind);
     entry.aliases = model.about.aliases;
     entry.state = state_name(model.state);
     if (model.about.kind == ModelKind::kText) entry.trained_context = model.about.trained_context;
@@ -119,6 +135,7 @@ void StatusEndpoint::models(const CallPtr& call) {
     for (std::string& id : orchestrator->names()) {
       protocol::ModelEntry entry;
       entry.id = std::move(id);
+      entry.kind = kind_name(ModelKind::kText);
       if (base && !entries.empty()) {
         const auto found = std::ranges::find(entries, base->about.id, &protocol::ModelEntry::id);
         if (found != entries.end()) {

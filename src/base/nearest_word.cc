@@ -1,10 +1,10 @@
-#include "nearest_word.h"
+#include "base/nearest_word.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-namespace chimere::app {
+namespace chimere {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1);
@@ -40,4 +40,4 @@ std::string nearest_word(std::string_view word, std::span<const std::string> wor
   return out;
 }
 
-}  // namespace chimere::app
+}  // namespace chimere

@@ -1,13 +1,13 @@
 // The word that was meant by one with a typing error.
-#ifndef CHIMERE_APPS_CHIMERE_NEAREST_WORD_H_
-#define CHIMERE_APPS_CHIMERE_NEAREST_WORD_H_
+#ifndef CHIMERE_BASE_NEAREST_WORD_H_
+#define CHIMERE_BASE_NEAREST_WORD_H_
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace chimere::app {
+namespace chimere {
 
 /// Letters to add, remove, replace or exchange with their neighbour (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b);
@@ -16,6 +16,6 @@ size_t edit_distance(std::string_view a, std::string_view b);
 /// empty: none is so near.
 std::string nearest_word(std::string_view word, std::span<const std::string> words);
 
-}  // namespace chimere::app
+}  // namespace chimere
 
-#endif  // CHIMERE_APPS_CHIMERE_NEAREST_WORD_H_
+#endif  // CHIMERE_BASE_NEAREST_WORD_H_
