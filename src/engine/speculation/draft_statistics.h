@@ -83,7 +83,7 @@ struct DraftCosts {
   const CostCurve* steps = nullptr;   ///< decode steps
   const CostCurve* drafts = nullptr;  ///< passes of the drafter
   int32_t sequences = 1;              ///< decoding sequences
-
+  bool outdated = false;              ///< rows with drafts were measured long ago
   /// Seconds per token without drafts; 0: unknown.
   double token() const { return steps->seconds(sequences) / sequences; }
   /// Seconds for `n` additional rows of this request, plus a margin of 10% against measurement

@@ -109,7 +109,8 @@ double Drafters::relative_row_cost(int32_t decoding) const {
 
 void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding) {
   DrafterEntry& entry = entries_[drafter];
-  const DraftCosts costs = {&steps_, &entry.statistics.passes, decoding};
+  const DraftCosts costs = {&steps_, &entry.statistics.passes, decoding,
+                            since_drafts_ >= kMaxStepsSinceDrafts};
   std::vector<const DraftingSequence*> wanting;
   std::vector<ProposalBuilder> builders;
   for (const DraftingSequence& s : sequences) {

@@ -94,7 +94,9 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
     before_from_ = std::exchange(chosen_from_, drafter);
     costs_ = costs;
   }
-  const int32_t least = speculation_.all ? most : (speculation_.always || probing_ ? 1 : 0);
+  // A lookup that seems not to pay is verified now and then: its cost may have been measured badly.
+  const bool measures = probing_ || (costs.outdated && !computes(drafter));
+  const int32_t least = speculation_.all ? most : (speculation_.always || measures ? 1 : 0);
   return ProposalBuilder(acceptance(drafter), costs, most, least, constraint_);
 }
 
