@@ -60,6 +60,10 @@ class LlamaCppWriter final : public GenerationWriter {
     Json times = {{"cache_n", usage.cached_tokens}};
     add_rate("prompt", usage.prompt_tokens - usage.cached_tokens, timings.prompt, times);
     add_rate("predicted", usage.completion_tokens, timings.decode, times);
+    if (const int64_t drafted = usage.accepted_drafts + usage.rejected_drafts; drafted > 0) {
+      times["draft_n"] = drafted;
+      times["draft_n_accepted"] = usage.accepted_drafts;
+    }
     return {{"index", 0},
             {"content", content},
             {"id_slot", -1},

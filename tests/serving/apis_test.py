@@ -115,6 +115,9 @@ class Apis(unittest.TestCase):
         wait_for(lambda: server.metrics().get('chimere_drafts_verified_total{source="dflash"}') == verified, "the count of drafts")
         self.assertEqual(server.metrics()['chimere_drafts_accepted_total{source="dflash"}'], accepted)
         self.assertEqual(server.metrics()["chimere_draft_memory_shortages_total"], 0)
+        timings = server.post("/completion", {"prompt": "ls lists", "temperature": 0, "n_predict": 20})["timings"]
+        self.assertGreater(timings["draft_n"], 0)
+        self.assertLessEqual(timings["draft_n_accepted"], min(timings["draft_n"], 19))
 
     def logged(self, server, event, begin):
         """The events of this kind that say what begins with `begin`; every line of the log is one."""

@@ -1,6 +1,7 @@
 #include "engine/speculation/draft_statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chimere::engine {
 namespace {
@@ -11,14 +12,17 @@ constexpr double kExpectedTrials = 4;
 constexpr double kMaxTrials = 128;
 
 constexpr double kMemory = 1.0 / 32;
+/// Rounds whose plain mean is as certain as one with such a memory.
+constexpr double kRemembered = 2 / kMemory - 1;
 /// Probes before a decision, and rounds of updating the MTP head's KV cache before a trial.
 constexpr int32_t kProbes = 3;
 constexpr int32_t kWarmupRounds = 48;
 constexpr int32_t kShortestIdle = 512;
 constexpr int32_t kLongestIdle = 32768;
-/// A trial with a mean gain below kNoGainExpected ends after kEarlyRounds.
+/// A trial may end after kEarlyRounds if its mean gain is lower than what is wanted by
+/// kEarlyErrors standard errors; drafting ends if it is lower by one.
 constexpr int32_t kEarlyRounds = 4;
-constexpr double kNoGainExpected = -0.15;
+constexpr double kEarlyErrors = 2;
 /// Optimistic estimate of the acceptance rate of first drafts.
 constexpr double kOptimisticAcceptance = 0.65;
 
@@ -53,7 +57,7 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   if (phase_ == Phase::kWarmup) {
     phase_ = Phase::kDrafting;
     trial_ = 0;
-    mean_ = 0;
+    mean_ = variance_ = 0;
     return DraftDecision::kDraft;
   }
   if (probes_ < kProbes) {
@@ -81,13 +85,17 @@ void DraftPolicy::stop_drafting() {
 
 void DraftPolicy::record_gain(double gain) {
   ++trial_;
-  mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
-  const bool no_gain_expected = trial_ >= kEarlyRounds && mean_ < kNoGainExpected;
-  if (trial_ < kTrialRounds && !no_gain_expected) return;
-  if (mean_ >= kMinGain) {
-    next_idle_ = kShortestIdle;
-  } else {
+  const double weight = std::max(kMemory, 1.0 / trial_);
+  const double before = gain - mean_;
+  mean_ += weight * before;
+  variance_ += weight * (before * (gain - mean_) - variance_);
+  if (trial_ < kEarlyRounds) return;
+  const double error = std::sqrt(variance_ / std::min<double>(trial_, kRemembered));
+  const double errors = trial_ < kTrialRounds ? kEarlyErrors : 1;
+  if (mean_ + errors * error < kMinGain) {
     stop_drafting();
+  } else if (trial_ >= kTrialRounds && mean_ >= kMinGain) {
+    next_idle_ = kShortestIdle;
   }
 }
 

@@ -38,8 +38,8 @@ class Acceptance {
 /// so that drafting that does not pay costs next to nothing.
 class DraftPolicy {
  public:
-  /// Mean gain of a round, in tokens, below which drafting stops: updating the MTP head's KV cache
-  /// with every row costs a little in each round.
+  /// Mean gain of a round, in tokens, below which drafting stops as soon as that is certain
+  /// enough: updating the MTP head's KV cache with every row costs a little in each round.
   static constexpr double kMinGain = 0.08;
 
   enum class DraftDecision {
@@ -71,6 +71,7 @@ class DraftPolicy {
 
   Phase phase_ = Phase::kProbing;
   double mean_ = 0;
+  double variance_ = 0;                 ///< of the gains
   bool stopped_ = false;                ///< a decision or a trial has ended drafting before
   int32_t probes_ = 0;                  ///< since drafting began or stopped
   int32_t trial_ = 0;                   ///< rounds recorded since drafting began

@@ -355,7 +355,7 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
       if (decision == DraftDecision::kProbe) probes.push_back(round);
       if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
-      policy.record_gain(-0.1);
+      policy.record_gain(drafts.size() % 2 == 0 ? 0.4 : -0.6);
     }
     return updates;
   };
@@ -384,6 +384,31 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
   }
   EXPECT_TRUE(good.reads_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
+}
+
+/// Gains of single rounds vary by more than one token.
+TEST(DraftPolicy, StopsWhenItIsCertainThatNothingIsGained) {
+  // Rounds with drafts before drafting stops, at most 300, in rising order.
+  const auto rounds_of = [](double gain) {
+    std::mt19937 random(7);
+    std::normal_distribution<double> noise(0, 1.2);
+    std::vector<int> all(99);
+    for (int& rounds : all) {
+      DraftPolicy policy;
+      while (policy.decide(true) != DraftPolicy::DraftDecision::kDraft) {
+      }
+      do {
+        policy.record_gain(gain + noise(random));
+      } while (++rounds < 300 && policy.decide(true) == DraftPolicy::DraftDecision::kDraft);
+    }
+    std::ranges::sort(all);
+    return all;
+  };
+  const std::vector<int> good = rounds_of(0.4);
+  EXPECT_EQ(good[20], 300) << "at most a fifth of good drafters fail";
+  const std::vector<int> bad = rounds_of(-0.5);
+  EXPECT_LE(bad[50], 12);
+  EXPECT_LT(bad.back(), 100);
 }
 
 using Sources = std::vector<std::string_view>;
