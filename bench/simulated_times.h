@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -25,10 +25,14 @@ struct StepTimes {
   double mtp = 0;                    ///< a draft of the MTP head
   double first = 0;                  ///< what the first two steps of a shape take in addition
 
+  /// Throws what nlohmann::json does.
   static StepTimes read(const std::string& path) {
     std::ifstream file(path);
     const auto json = nlohmann::json::parse(file);
     StepTimes out;
+    if (json.at("decode").empty() || json.at("pass").empty()) {
+      throw std::invalid_argument("no times of steps or passes");
+    }
     for (const auto& [rows, ms] : json.at("decode").items()) out.decode[std::stoi(rows)] = ms;
     for (const auto& [blocks, ms] : json.at("pass").items()) out.pass[std::stoi(blocks)] = ms;
     out.prompt_row = json.at("prompt_row");
@@ -124,9 +128,9 @@ class SimulatedModel final : public model::Model {
 
   Status draft(std::span<const model::DraftStart> starts, int depth,
                const model::ChooseDraft& choose) override {
-    size_t last = starts.size();
+    size_t last = starts.size();  // of the pass before
     return model_.draft(starts, depth, [&](size_t i, std::span<const float> logits) {
-      if (i <= last || last == starts.size()) clock_.add(times_.mtp);
+      if (i <= last) clock_.add(times_.mtp);
       last = i;
       return choose(i, logits);
     });

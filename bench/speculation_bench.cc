@@ -464,7 +464,12 @@ int main(int argc, char** argv) {
       continue;
     }
     if (name == "--times") {
-      options.times = chimere::StepTimes::read(argv[i + 1]);
+      try {
+        options.times = chimere::StepTimes::read(argv[i + 1]);
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s: %s\n", argv[i + 1], e.what());
+        return 2;
+      }
       continue;
     }
     if (name == "--temperature") {
@@ -508,6 +513,10 @@ int main(int argc, char** argv) {
   }
   if (options.draft_model.empty()) {
     std::erase_if(options.modes, [](const auto& mode) { return mode.first == "dflash"; });
+  }
+  if (options.times && options.on_gpu) {
+    std::fprintf(stderr, "--times is for --backend cpu\n");
+    return 2;
   }
   if (options.verify_all) {
     std::erase_if(options.modes, [](const auto& mode) { return mode.first == "auto"; });

@@ -18,6 +18,7 @@
 #include "gguf/writer.h"
 #include "kernels/api.h"
 #include "model/model.h"
+#include "support/engine_runs.h"
 #include "support/fake_model.h"
 #include "support/family_model.h"
 #include "support/tiny_model.h"
@@ -47,19 +48,8 @@ class Server {
     engine_ = Engine::create(*model_, tokenizer_, {.pool = &pool_, .cache = cache_.get()}).value();
   }
 
-  Outcome ask(Request request) {
-    Outcome outcome;
-    request.on_finish = [&outcome](Outcome o) { outcome = std::move(o); };
-    const auto submitted = engine_->submit(std::move(request));
-    EXPECT_TRUE(submitted.ok()) << submitted.error().message;
-    while (!engine_->idle()) engine_->step();
-    return outcome;
-  }
-  /// Runs what an idle engine does.
-  void rest() {
-    while (engine_->step()) {
-    }
-  }
+  Outcome ask(Request request) { return test::ask(*engine_, std::move(request)); }
+  void run_idle() { test::run_idle(*engine_); }
 
  private:
   ThreadPool pool_{2};
@@ -129,7 +119,7 @@ TEST_P(NextTurn, ContinuesFromTheCacheWithTheBitsOfAColdRun) {
       EXPECT_GE(got.reused_tokens, kShare * static_cast<double>(history.size())) << "turn " << turn;
       EXPECT_EQ(got.reused_from, CacheTier::kDevice);
     }
-    if (turn == 1) server.rest();  // the generation warms the cache up
+    if (turn == 1) server.run_idle();  // the generation warms the cache up
     for (const sampling::Sampled& token : want.tokens) history.push_back(token.id);
     add_message(history, 40 + rng_() % 60);
   }

@@ -16,6 +16,7 @@
 #include "kernels/api.h"
 #include "model/chunking.h"
 #include "model/model.h"
+#include "support/engine_runs.h"
 #include "support/fake_model.h"
 #include "support/tiny_model.h"
 
@@ -49,17 +50,10 @@ class Rig {
     engine = Engine::create(*model_, tokenizer_, {.pool = &pool_, .cache = cache.get()}).value();
   }
 
-  Outcome ask(Request request) {
-    Outcome outcome;
-    request.on_finish = [&outcome](Outcome o) { outcome = std::move(o); };
-    EXPECT_TRUE(engine->submit(std::move(request)).ok());
-    while (!engine->idle()) engine->step();
-    return outcome;
-  }
+  Outcome ask(Request request) { return test::ask(*engine, std::move(request)); }
   /// Runs idle-time work to completion.
   void run_idle() {
-    while (engine->step()) {
-    }
+    test::run_idle(*engine);
     cache->save_all(std::chrono::steady_clock::time_point::max());
   }
   int64_t pages_in_use() { return model_->states().pages_in_use(); }

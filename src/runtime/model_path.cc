@@ -50,7 +50,8 @@ std::optional<std::string> find_shipped(const std::string& file) {
   return std::nullopt;
 }
 
-/// The error with the nearest name of a drafter or, if `drafter` is false, of another model.
+/// The error with the nearest name of a drafter or, if `drafter` is false, of a model that runs
+/// alone.
 Error with_suggestion(Error error, const std::string& name, const Settings& settings,
                       bool drafter) {
   const std::vector<NamedModel> models = named_models(settings);
@@ -59,7 +60,10 @@ Error with_suggestion(Error error, const std::string& name, const Settings& sett
   // Only files with a similar name are opened.
   for (std::string near; !(near = nearest_word(name, names)).empty(); std::erase(names, near)) {
     const auto found = std::ranges::find(models, near, &NamedModel::name);
-    if ((file_kind(found->path) == FileKind::kDrafter) != drafter) continue;
+    const FileKind kind = file_kind(found->path);
+    const bool alone =
+        kind == FileKind::kText || kind == FileKind::kEmbedding || kind == FileKind::kReranking;
+    if (drafter ? kind != FileKind::kDrafter : !alone) continue;
     error.message += " Or did you mean " + near + "?";
     break;
   }

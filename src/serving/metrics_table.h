@@ -230,7 +230,8 @@ inline constexpr auto kMetrics = std::to_array<MetricInfo>({
      .labels = {"source"},
      .labelled = &by_source<&engine::DraftCounts::accepted>},
     {.name = "chimere_draft_memory_shortages_total",
-     .help = "Choices that went without a drafter's drafts for want of memory.",
+     .help =
+         "Generations that went without drafts of a drafter, at least once, for want of memory.",
      .value = [](const From& s) { return number(s.stats.engine.speculation.memory_shortages); }},
     {.name = "chimere_prefix_cache_requests_total",
      .help = "Requests, by the cache tier of their prompt's prefix.",

@@ -31,8 +31,10 @@ void CostCurve::add(int32_t rows, double seconds) {
   s.latest[static_cast<size_t>(s.count++) % kKept] = seconds;
   auto sorted = s.latest;
   const auto n = static_cast<std::ptrdiff_t>(std::min(static_cast<size_t>(s.count), kKept));
-  std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.begin() + n);
-  s.median = sorted[static_cast<size_t>(n / 2)];
+  // The lower of two: an interruption makes a step longer, nothing makes it shorter.
+  const std::ptrdiff_t middle = (n - 1) / 2;
+  std::nth_element(sorted.begin(), sorted.begin() + middle, sorted.begin() + n);
+  s.median = sorted[static_cast<size_t>(middle)];
 }
 
 int32_t CostCurve::measured(int32_t rows) const {

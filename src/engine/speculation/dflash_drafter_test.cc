@@ -20,6 +20,7 @@
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "model/model.h"
+#include "support/engine_runs.h"
 #include "support/fake_model.h"
 #include "support/tiny_drafter.h"
 #include "support/tiny_model.h"
@@ -117,16 +118,9 @@ class Rig {
 
   Outcome ask(Request request) {
     proposed.clear();
-    Outcome outcome;
-    request.on_finish = [&outcome](Outcome o) { outcome = std::move(o); };
-    EXPECT_TRUE(engine->submit(std::move(request)).ok());
-    while (!engine->idle()) engine->step();
-    return outcome;
+    return test::ask(*engine, std::move(request));
   }
-  void run_idle() {
-    while (engine->step()) {
-    }
-  }
+  void run_idle() { test::run_idle(*engine); }
   int64_t target_pages() { return target_->states().pages_in_use(); }
   int64_t drafter_pages() {
     const state::StateStore& states = drafter_->states();

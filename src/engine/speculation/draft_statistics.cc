@@ -17,6 +17,8 @@ constexpr double kRemembered = 2 / kMemory - 1;
 /// Probes before a decision, and rounds of updating the MTP head's KV cache before a trial.
 constexpr int32_t kProbes = 3;
 constexpr int32_t kWarmupRounds = 48;
+/// Rounds after which an engine's first decision is like later ones: others draft, or constraints.
+constexpr int32_t kMostFirstRounds = 64;
 constexpr int32_t kShortestIdle = 512;
 constexpr int32_t kLongestIdle = 32768;
 /// A trial may end after kEarlyRounds if its mean gain is lower than what is wanted by
@@ -49,6 +51,10 @@ void Acceptance::record(size_t evidence, bool accepted) {
 
 double Acceptance::probability(size_t evidence) const {
   return kinds_[evidence].accepted / kinds_[evidence].trials;
+}
+
+void DraftPolicy::begin_round() {
+  if (!stopped_ && phase_ == Phase::kProbing && ++rounds_ > kMostFirstRounds) stopped_ = true;
 }
 
 DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
@@ -89,8 +95,10 @@ void DraftPolicy::record_gain(double gain) {
   const double before = gain - mean_;
   mean_ += weight * before;
   variance_ += weight * (before * (gain - mean_) - variance_);
-  if (trial_ < kEarlyRounds) return;
-  const double error = std::sqrt(variance_ / std::min<double>(trial_, kRemembered));
+  // Requests that draft in any case end here too, and those of a step that has ended a trial.
+  if (phase_ != Phase::kDrafting || trial_ < kEarlyRounds) return;
+  const double error =
+      std::sqrt(std::max(0.0, variance_) / (std::min<double>(trial_, kRemembered) - 1));
   const double errors = trial_ < kTrialRounds ? kEarlyErrors : 1;
   if (mean_ + errors * error < kMinGain) {
     stop_drafting();

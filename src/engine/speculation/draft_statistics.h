@@ -34,12 +34,12 @@ class Acceptance {
 /// Single probing drafts first measure the cost; only if a gain is possible does a trial
 /// follow, before which the MTP head's KV cache is updated with the generations' rows. An engine
 /// begins with that at once, since the loss is a few tokens, once; later probes and trials are
-/// spread over many rounds. After each failed probe or trial the next one comes four times later,
-/// so that drafting that does not pay costs next to nothing.
+/// spread over many rounds. A round is one sequence's. After each failed probe or trial the next
+/// one comes four times later, so that drafting that does not pay costs next to nothing.
 class DraftPolicy {
  public:
-  /// Mean gain of a round, in tokens, below which drafting stops as soon as that is certain
-  /// enough: updating the MTP head's KV cache with every row costs a little in each round.
+  /// Mean gain of a round, in tokens, below which drafting stops, if it is below by more than its
+  /// standard error: updating the MTP head's KV cache with every row costs a little in each round.
   static constexpr double kMinGain = 0.08;
 
   enum class DraftDecision {
@@ -47,6 +47,8 @@ class DraftPolicy {
     kProbe,  ///< one draft to measure its cost; not evidence of quality
     kDraft,
   };
+  /// Called in every round of every request.
+  void begin_round();
   /// Called at each round of a request that might draft. `gain_expected`: drafts may gain kMinGain
   /// at the known costs.
   DraftDecision decide(bool gain_expected);
@@ -73,6 +75,7 @@ class DraftPolicy {
   double mean_ = 0;
   double variance_ = 0;                 ///< of the gains
   bool stopped_ = false;                ///< a decision or a trial has ended drafting before
+  int32_t rounds_ = 0;                  ///< before the first decision
   int32_t probes_ = 0;                  ///< since drafting began or stopped
   int32_t trial_ = 0;                   ///< rounds recorded since drafting began
   int32_t idle_ = kBetweenFirstProbes;  ///< rounds until the next probe or trial

@@ -55,6 +55,7 @@ void SequenceDrafts::start_round() {
 
 void SequenceDrafts::begin_round(std::span<const int32_t> history, int32_t most) {
   score_shadow_drafts(history);
+  for (size_t i = 0; i < entries_.size(); ++i) statistics(i).policy.begin_round();
   start_round();
   most_ = most;
   shadow_draft_at_ = history.size();

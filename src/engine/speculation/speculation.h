@@ -47,7 +47,7 @@ inline constexpr std::string_view kConstraintSource = "constraint";
 struct SpeculationCounts {
   std::vector<DraftCounts> sources;  ///< those whose drafts were verified
   int64_t requested = 0;  ///< forward passes of drafters, whether their drafts were verified or not
-  /// Generations that went without a drafter's drafts for want of memory.
+  /// Generations that went without drafts of a drafter, at least once, for want of memory.
   int64_t memory_shortages = 0;
 
   void add(std::string_view source, int64_t drafted, int64_t accepted) {

@@ -386,6 +386,27 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 
+TEST(DraftPolicy, AStepOfSeveralSequencesEndsATrialOnce) {
+  DraftPolicy policy;
+  const auto next = [&policy] {
+    int rounds = 1;
+    while (policy.decide(true) == DraftPolicy::DraftDecision::kNone) ++rounds;
+    return rounds;
+  };
+  while (policy.decide(true) != DraftPolicy::DraftDecision::kDraft) {
+  }
+  for (int sequence = 0; sequence < 8; ++sequence) policy.record_gain(-1);
+  EXPECT_EQ(next(), 512);
+}
+
+TEST(DraftPolicy, ReadsFewRowsBeforeTheFirstDecision) {
+  DraftPolicy policy;
+  for (int i = 0; i < 64; ++i) policy.begin_round();
+  EXPECT_TRUE(policy.reads_rows());
+  policy.begin_round();
+  EXPECT_FALSE(policy.reads_rows()) << "other drafters, or a constraint, have drafted all the time";
+}
+
 /// Gains of single rounds vary by more than one token.
 TEST(DraftPolicy, StopsWhenItIsCertainThatNothingIsGained) {
   // Rounds with drafts before drafting stops, at most 300, in rising order.
