@@ -5,6 +5,7 @@
 
 #include "model/adapter.h"
 #include "model/model.h"
+#include "model/pooling.h"
 
 namespace chimere::runtime {
 
@@ -33,9 +34,9 @@ FileKind file_kind(const gguf::Reader& file) {
   if (model::is_block_drafter(file)) return FileKind::kDrafter;
   const auto architecture = file.get_string("general.architecture");
   if (!architecture.ok() || !model::check_architecture(file).ok()) return FileKind::kUnsupported;
-  constexpr int64_t kRank = 4;
   const auto pooling = file.get_int(*architecture + ".pooling_type");
-  if (pooling.ok() && *pooling == kRank) return FileKind::kReranking;
+  if (pooling.ok() && *pooling == static_cast<int64_t>(model::Pooling::kRank))
+    return FileKind::kReranking;
   const auto causal = file.get_bool(*architecture + ".attention.causal");
   const bool pooled = (pooling.ok() && *pooling != 0) || (causal.ok() && !*causal);
   return pooled ? FileKind::kEmbedding : FileKind::kText;

@@ -17,7 +17,7 @@ constexpr double kRemembered = 2 / kMemory - 1;
 /// Probes before a decision, and rounds of updating the MTP head's KV cache before a trial.
 constexpr int32_t kProbes = 3;
 constexpr int32_t kWarmupRounds = 48;
-/// Rounds after which an engine's first decision is like later ones: others draft, or constraints.
+/// Rounds after which an engine's first decision is like later ones.
 constexpr int32_t kMostFirstRounds = 64;
 constexpr int32_t kShortestIdle = 512;
 constexpr int32_t kLongestIdle = 32768;
@@ -54,7 +54,7 @@ double Acceptance::probability(size_t evidence) const {
 }
 
 void DraftPolicy::begin_round() {
-  if (!stopped_ && phase_ == Phase::kProbing && ++rounds_ > kMostFirstRounds) stopped_ = true;
+  if (beginning_ && phase_ == Phase::kProbing) beginning_ = ++rounds_ <= kMostFirstRounds;
 }
 
 DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
@@ -68,12 +68,12 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   }
   if (probes_ < kProbes) {
     ++probes_;
-    idle_ = stopped_ ? kBetweenProbes : kBetweenFirstProbes;
+    idle_ = beginning_ ? kBetweenFirstProbes : kBetweenProbes;
     return DraftDecision::kProbe;
   }
   if (gain_expected) {
     phase_ = Phase::kWarmup;
-    idle_ = stopped_ ? kWarmupRounds : 1;  // else it has read rows from the first one on
+    idle_ = beginning_ ? 1 : kWarmupRounds;  // it has read rows from the engine's first one on
   } else {
     stop_drafting();
   }
@@ -83,7 +83,7 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
 /// The next decision needs one more probe.
 void DraftPolicy::stop_drafting() {
   phase_ = Phase::kProbing;
-  stopped_ = true;
+  beginning_ = false;
   probes_ = kProbes - 1;
   idle_ = next_idle_;
   next_idle_ = std::min(4 * next_idle_, kLongestIdle);

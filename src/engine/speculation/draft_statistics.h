@@ -47,7 +47,8 @@ class DraftPolicy {
     kProbe,  ///< one draft to measure its cost; not evidence of quality
     kDraft,
   };
-  /// Called in every round of every request.
+  /// Called in every round of every request: other drafters or constraints may put off the first
+  /// decision, but not for long.
   void begin_round();
   /// Called at each round of a request that might draft. `gain_expected`: drafts may gain kMinGain
   /// at the known costs.
@@ -58,7 +59,7 @@ class DraftPolicy {
   /// Mean gain of a round.
   double mean() const { return mean_; }
   /// Drafting now or soon: the drafter reads decode rows (the MTP head's KV cache, taps).
-  bool reads_rows() const { return phase_ != Phase::kProbing || !stopped_; }
+  bool reads_rows() const { return phase_ != Phase::kProbing || beginning_; }
   /// It reads prompt rows too, which costs more: only after a successful trial.
   bool reads_prompts() const { return phase_ == Phase::kDrafting && trial_ >= kTrialRounds; }
 
@@ -74,8 +75,8 @@ class DraftPolicy {
   Phase phase_ = Phase::kProbing;
   double mean_ = 0;
   double variance_ = 0;                 ///< of the gains
-  bool stopped_ = false;                ///< a decision or a trial has ended drafting before
-  int32_t rounds_ = 0;                  ///< before the first decision
+  bool beginning_ = true;               ///< the engine's first probes, trial and drafting
+  int32_t rounds_ = 0;                  ///< while beginning without a decision
   int32_t probes_ = 0;                  ///< since drafting began or stopped
   int32_t trial_ = 0;                   ///< rounds recorded since drafting began
   int32_t idle_ = kBetweenFirstProbes;  ///< rounds until the next probe or trial
@@ -88,6 +89,7 @@ struct DraftCosts {
   const CostCurve* drafts = nullptr;  ///< passes of the drafter
   int32_t sequences = 1;              ///< decoding sequences
   bool outdated = false;              ///< rows with drafts were measured long ago
+
   /// Seconds per token without drafts; 0: unknown.
   double token() const { return steps->seconds(sequences) / sequences; }
   /// Seconds for `n` additional rows of this request, plus a margin of 10% against measurement

@@ -24,6 +24,7 @@
 #include "engine/speculation/proposal.h"
 #include "engine/speculation/sequence_drafts.h"
 #include "engine/speculation/suffix_automaton.h"
+#include "support/engine_runs.h"
 #include "support/fake_model.h"
 
 namespace chimere::engine {
@@ -444,12 +445,7 @@ Sources sources_of(const SpeculationCounts& counts) {
 Outcome run(const Request& request, FakeModel& model) {
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(model, tokenizer, {}).value();
-  Outcome outcome;
-  Request r = request;
-  r.on_finish = [&](Outcome o) { outcome = std::move(o); };
-  EXPECT_TRUE(engine->submit(std::move(r)).ok());
-  while (engine->step()) {
-  }
+  Outcome outcome = test::ask(*engine, request);
   const SpeculationCounts totals = engine->counters().speculation;
   EXPECT_EQ(sources_of(totals), sources_of(outcome.speculation));
   EXPECT_EQ(totals.drafted(), outcome.speculation.drafted());

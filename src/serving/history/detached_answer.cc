@@ -161,7 +161,7 @@ void DetachedAnswer::attach(const std::shared_ptr<ResponseStream>& reader, Heade
   }
   serve(*reader, *after, std::move(first));
   reader->start_events(std::move(headers));
-  lock.lock();  // only now: a reader that is announced to may send, and its head comes first
+  lock.lock();
   std::erase_if(readers_, [](const auto& other) { return other.expired(); });
   readers_.push_back(reader);
   lock.unlock();
