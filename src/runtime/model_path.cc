@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -105,7 +104,9 @@ std::vector<NamedModel> named_models(const Settings& settings) {
       out.push_back({.name = std::move(m.name), .path = std::move(m.path), .bytes = m.bytes});
     }
   }
-  std::ranges::move(shipped_models(), std::back_inserter(out));
+  for (NamedModel& m : shipped_models()) {
+    if (std::ranges::find(out, m.name, &NamedModel::name) == out.end()) out.push_back(std::move(m));
+  }
   return out;
 }
 

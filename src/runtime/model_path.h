@@ -30,7 +30,7 @@ struct NamedModel {
 };
 /// All models that ship with the program, by name.
 std::vector<NamedModel> shipped_models();
-/// Those of the model folder, by name, then the shipped ones.
+/// Those of the model folder, by name, then the shipped ones that have other names.
 std::vector<NamedModel> named_models(const Settings& settings);
 
 /// The model folder: --models, or the default one. Errors: kInvalidArgument without a home

@@ -97,6 +97,13 @@ class Drafters(unittest.TestCase):
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn("none for no drafter", refused.stderr)
 
+    def test_a_name_that_is_also_shipped_is_named_once(self):
+        folder = HOME / "copies"
+        folder.mkdir()
+        shutil.copy(MODELS / "chimere-mini-dflash.gguf", folder)
+        refused = chimere("run", "--models", folder, "-m", MODELS / "chimere-mini.gguf", "-p", "a", "-n", 4, "--speculate", "dflash")
+        self.assertRegex(refused.stderr, r"these have its shape: chimere-mini-dflash\.$")
+
     def test_drafters_of_the_model_folder_are_named(self):
         folder = HOME / "models"
         folder.mkdir()
